@@ -1,0 +1,28 @@
+# `make demo` and `make test` are all a fresh machine needs; both work offline once the packages are installed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check fmt clean
+demo: $(VENV)/.installed
+	@$(BIN)/osmia-memory demo
+
+test: check
+	@$(BIN)/pytest
+
+check: $(VENV)/.installed
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+fmt: $(VENV)/.installed
+	@$(BIN)/ruff check -q --fix . ; $(BIN)/ruff format -q .
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
