@@ -82,6 +82,7 @@ class TaskRun:
     description: str = ""  # the task as given, without harness text
     labels: tuple[str, ...] = ()
     language: str | None = None
+    cwd: str | None = None  # the checkout's folder; paths in events may be below it
     branch: str | None = None
     base_commit: str | None = None
     environment: Environment = Environment()
@@ -338,3 +339,4 @@ class Ranked:
     score: float
     parts: Mapping[str, float]
     standing: bool = False  # shown because it helps most tasks here, not because it matches the text
+    disputed_by: Fact | None = None  # the other side of a contradiction that nobody has resolved

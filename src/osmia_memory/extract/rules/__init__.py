@@ -1,0 +1,1 @@
+"""The rules, by what they watch. `heuristics.RULES` lists them all."""

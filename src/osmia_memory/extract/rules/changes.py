@@ -1,0 +1,202 @@
+"""Rules about changes: approaches taken back, files that move together, what a commit sweeps in or sets off."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from osmia_memory.extract.commands import is_test_file
+from osmia_memory.extract.rule import Finding, Rule
+from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.shell import parse
+from osmia_memory.extract.view import Step, View
+from osmia_memory.models import Claim, Event, Evidence
+
+_NOT_SOURCE = re.compile(
+    r"(?:^|/)(?:CHANGELOG|CHANGES|README|AUTHORS|LICENSE)|\.(?:lock|sum|md|rst|txt|json|snap)$|(?:^|/)(?:docs?|changelog|doc/changes)/",
+    re.I,
+)
+
+
+def swept_in(view: View) -> Iterator[Finding]:
+    """`git add -A` put files into the result that the run never touched: the checkout was dirty before it began."""
+    submission = next((e for e in view.events("file_edit") if e.tool == "submission"), None)
+    step = next(
+        (
+            s
+            for s in reversed(view.steps)
+            if any(c.program == "git" and c.argv[1:2] == ("add",) and set(c.argv[2:]) & {"-A", "--all", "."} for c in parse(s.line))
+        ),
+        None,
+    )
+    if submission is None or step is None:
+        return
+    said = "\n".join(s.line for s in view.steps)
+    new = set(re.findall(r"^diff --git a/(\S+) .*\nnew file mode", submission.text, re.M))
+    swept = [p for p in submission.paths if posixpath.basename(p) not in said and p not in new]
+    if not swept or len(swept) == len(submission.paths):
+        return
+    names = ", ".join(f"`{p}`" for p in sorted(swept)[:4])
+    added = _first_added(submission, swept[0])
+    yield Finding(
+        f"The prepared checkout already has uncommitted edits to {names}; `git add -A` puts them into the patch, so stage only your own files.",
+        "failure_pattern",
+        Claim("checkout", "dirty files", "", " ".join(sorted(swept))),
+        (view.cite(submission, added) if added else None, cite_command(view, step)),
+        anchors=tuple(f"file:{p}" for p in swept),
+    )
+
+
+def _first_added(submission: Event, path: str) -> str:
+    part = submission.text.partition(f"+++ b/{path}")[2]
+    return next((line for line in part.splitlines() if line.startswith("+") and len(line) > 12), f"+++ b/{path}")
+
+
+_PUSHING = re.compile(r"^(?:remote: )?\[?([\w-]+)\]? (?:Pushing|Syncing|pushing) (\S+) to (\S+?)\.*(?: done.*)?$", re.M)
+
+
+def push_side_effect(view: View) -> Iterator[Finding]:
+    """A `git push` that, through a hook, pushes something else too."""
+    for step in view.steps:
+        if not any(c.program == "git" and "push" in c.argv[1:4] for c in parse(step.line)):
+            continue
+        found = list(_PUSHING.finditer(step.output))
+        refs = list(dict.fromkeys(m[2] for m in found if not re.search(r"\d{4}", m[2])))
+        if refs:
+            names = ", ".join(f"`{r}`" for r in refs[:3])
+            yield Finding(
+                f"`git push` here also pushes {names} to the same remote, through the `{found[0][1]}` hook.",
+                "repo_quirk",
+                Claim("git push", "also pushes", found[0][1], " ".join(sorted(refs))),
+                (cite_result(view, step, found[0][0]), cite_command(view, step)),
+            )
+            return
+
+
+# --- dead ends ----------------------------------------------------------------------------------------------------------
+
+
+def dead_end(view: View) -> Iterator[Finding]:
+    """An edit that made tests fail, was taken back, and was followed by another one under which they passed."""
+    for step in view.steps:
+        path = next(iter(_reverted(view, step)), None)
+        edit = next((e for e in reversed(view.edits) if e.at < step.index and path in e.paths), None)
+        if path is None or edit is None:
+            continue
+        failing = next(
+            (s for s in view.steps if edit.at < s.index < step.index and s.purpose == "test" and s.verdict and s.verdict.failing), None
+        )
+        good = next((s for s in view.steps if s.index > step.index and s.purpose == "test" and s.worked), None)
+        again = any(e.at > step.index and (good is None or e.at < good.index) and set(e.paths) & set(view.edited) for e in view.edits)
+        tried = _tried(view.transcript.events[edit.at])
+        if failing is None or good is None or not again or tried is None or failing.verdict is None:
+            continue
+        first = failing.verdict.failing[0]
+        yield Finding(
+            f"In `{path}` the edit “{tried}” was tried and taken back: `{first.test_id}` failed with it; another change passed.",
+            "failure_pattern",
+            Claim(path, "dead end", "", re.sub(r"\W+", " ", tried).strip()[:80]),
+            (view.cite(view.transcript.events[edit.at], tried), cite_result(view, failing, first.test_id), cite_command(view, step)),
+            anchors=(f"file:{path}",),
+        )
+        return
+
+
+def _tried(event: Event) -> str | None:
+    """The most telling line an edit brought in, short enough to quote."""
+    old = str(event.args.get("old_string") or "")
+    lines = [
+        line.strip(" \t+") for line in event.text.splitlines() if line.strip() and line.strip() not in old and not line.startswith("-")
+    ]
+    script = re.search(r"sed -i[^'\"]*(['\"])(.{8,100}?)\1", event.text) if event.kind == "command" else None
+    if script:
+        return script[2]
+    telling = [x for x in lines if 12 <= len(x) <= 100 and re.search(r"\w+[(.=]", x) and not x.startswith(("#", "//", "*", "cat ", '"""'))]
+    return telling[0].replace("`", "'") if telling and event.kind == "file_edit" else None
+
+
+def _reverted(view: View, step: Step) -> list[str]:
+    """Files of the repository that this command put back although the run had changed them."""
+    changed = set(view.edits_between(-1, step.index)) & set(view.edited)
+    back: list[str] = []
+    for c in parse(step.line):
+        if c.program == "git" and c.argv[1:2] in (("checkout",), ("restore",)) and "-b" not in c.argv:
+            back += [p for w in c.argv[2:] if (p := view.relative(w)) in changed]
+    return back
+
+
+# --- files that move together -------------------------------------------------------------------------------------------
+
+
+def changed_together(view: View) -> Iterator[Finding]:
+    """Two source files that one successful change needed. Shown only when several runs say so."""
+    run = view.transcript.run
+    good = run.outcome == "success"
+    sources = [p for p in view.edited if not is_test_file(p) and not _NOT_SOURCE.search(p)]
+    if not good or not 2 <= len(sources) <= 3:
+        return
+    first, second = sorted(sources[:2])
+    events = [view.transcript.events[next(e for e in view.edits if p in e.paths).at] for p in (first, second)]
+    yield Finding(
+        f"Changes to `{first}` needed `{second}` to change with it.",
+        "repo_quirk",
+        Claim(first, "changes with", second, "yes"),
+        tuple(_cite_edit(view, e, p) for e, p in zip(events, (first, second), strict=True)),
+        anchors=(f"file:{first}", f"file:{second}"),
+        tags=("corroborate",),
+    )
+
+
+def _cite_edit(view: View, event: Event, path: str) -> Evidence | None:
+    return (
+        view.cite(event, path)
+        or view.cite(event, posixpath.basename(path))
+        or (view.quote(event, 0, min(len(event.text), 80)) if event.text else None)
+    )
+
+
+# --- rejected by a hook or a check --------------------------------------------------------------------------------------
+
+_HOOK_LINE = re.compile(
+    r"^.*(?:hook|pre-commit|commit-msg|husky|lefthook|changelog|CHANGELOG|sign-?off|conventional|protected branch|remote rejected|not allowed|must (?:have|be|contain|include|start)).*$",
+    re.M | re.I,
+)
+
+
+def rejected(view: View) -> Iterator[Finding]:
+    """A commit or push that a hook or the server refused, with the refusing line."""
+    told: set[str] = set()
+    for n, step in enumerate(view.steps):
+        c = next((c for c in parse(step.line) if c.program == "git" and c.argv[1:2] in (("commit",), ("push",))), None)
+        if (
+            c is None
+            or not step.exit_code
+            or step.harness
+            or re.search(r"nothing to commit|index\.lock|not a git repository|Could not resolve|unable to access", step.output)
+        ):
+            continue
+        lines = [
+            m[0].strip()
+            for m in _HOOK_LINE.finditer(step.output)
+            if len(m[0].strip()) < 200 and not m[0].startswith(("hint:", "To ", "husky -"))
+        ]
+        if not lines or c.argv[1] in told:
+            continue
+        told.add(c.argv[1])
+        line = next((x for x in lines if re.search(r"must|missing|require|not allowed|rejected|error|fail|need", x, re.I)), lines[0])
+        after = next((s for s in view.steps[n + 1 :] if s.worked and any(p.argv[:2] == c.argv[:2] for p in parse(s.line))), None)
+        passed = "; it went through after that was met" if after else ""
+        yield Finding(
+            f"`git {c.argv[1]}` is refused here unless its check passes: “{' '.join(line.split())[:150]}”{passed}.",
+            "repo_quirk",
+            Claim(f"git {c.argv[1]}", "refused by", "", re.sub(r"\W+", " ", line.lower()).strip()[:80]),
+            (cite_result(view, step, line), cite_command(view, after) if after else None),
+        )
+
+
+RULES = (
+    Rule("swept_in", 1, 0.8, 0.02, "the submitted patch shows it", swept_in),
+    Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
+    Rule("dead_end", 1, 0.65, 0.02, "the agent's own reason", dead_end),
+    Rule("changed_together", 1, 0.6, 0.02, "one change; more runs must say so", changed_together),
+    Rule("rejected", 1, 0.8, 0.01, "the check said so", rejected),
+)

@@ -1,0 +1,322 @@
+"""Rules about tests that fail: on unmodified code, for one common cause, now and then, or by a change elsewhere."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from osmia_memory.extract import commands
+from osmia_memory.extract.commands import is_test_file
+from osmia_memory.extract.rule import Finding, Rule
+from osmia_memory.extract.rules.common import (
+    TestRun,
+    cite_command,
+    cite_result,
+    in_brackets,
+    is_cut,
+    made_here,
+    one_line,
+    short_test,
+    test_runs,
+)
+from osmia_memory.extract.runners import Failing
+from osmia_memory.extract.shell import parse
+from osmia_memory.extract.view import Step, View
+from osmia_memory.models import Claim, Evidence
+
+_MANY = 3  # more failing tests than this are told as the baseline of the command
+
+
+# --- the baseline -------------------------------------------------------------------------------------------------------
+
+
+def baseline(view: View) -> Iterator[Finding]:
+    """Tests that fail on unmodified code: before any edit, or with the edits taken back."""
+    cured = _cured(view)
+    done: set[str] = set()
+    for run in test_runs(view):
+        v = run.verdict
+        if v.passed or not (_is_unmodified(view, run.step) or _said_to_be_old(view, run)):
+            continue
+        again = [f for f in v.failing if f.test_id not in cured and not made_here(view, f.test_id)]
+        if v.failing and not again:
+            continue
+        if again and len(again) <= _MANY and v.failed <= _MANY:
+            yield from (_old_test(view, run, f) for f in again if f.test_id not in done)
+            done |= {f.test_id for f in again}
+        elif v.failed and (command := view.relative(commands.typed(run.main, 1))) not in done:
+            done.add(command)
+            yield _not_green(view, run, command, again)
+
+
+def _old_test(view: View, run: TestRun, failing: Failing) -> Finding:
+    step, main, v = run
+    command = view.relative(commands.typed(main, 1))
+    told = f"; the baseline of `{command}` is {_counts(v.summary)}" if v.tool == "pytest" else "; compare with that baseline"
+    return Finding(
+        f"`{failing.test_id}` fails on unmodified code here{in_brackets(failing)}{told}.",
+        "repo_quirk",
+        Claim(failing.test_id, "baseline", "", "fails"),
+        (
+            cite_result(view, step, short_test(failing.test_id)),
+            cite_result(view, step, failing.reason),
+            cite_result(view, step, v.summary),
+            cite_command(view, step),
+        ),
+        anchors=(f"test:{failing.test_id}",),
+    )
+
+
+def _not_green(view: View, run: TestRun, command: str, again: list[Failing]) -> Finding:
+    step, _, v = run
+    reason = _common(again)
+    because = f", mostly for `{one_line(reason)}`" if reason else ""
+    told = _counts(v.summary) if v.tool != "go test" else f"{v.failed} failing tests"
+    return Finding(
+        f"`{command}` is not green on unmodified code here: {told}{because}; compare with that baseline.",
+        "repo_quirk",
+        Claim(command, "baseline", "", "not green"),
+        (cite_result(view, step, v.summary), cite_command(view, step), cite_result(view, step, reason)),
+    )
+
+
+def _cured(view: View) -> set[str]:
+    """Tests that fail in one step and are gone from the failures of a later run of the same command: the task itself."""
+    cured: set[str] = set()
+    runs = test_runs(view)
+    for n, run in enumerate(runs):
+        for later in runs[n + 1 :]:
+            if later.main.text == run.main.text and (later.verdict.passed or later.verdict.failing):
+                cured |= {f.test_id for f in run.verdict.failing} - {f.test_id for f in later.verdict.failing}
+    return cured
+
+
+def _is_unmodified(view: View, step: Step) -> bool:
+    """No file of the repository differs from the checkout at this step, as far as the commands tell."""
+    dirty: set[str] = set()
+    changes = [*((e.at, e.paths, False) for e in view.edits), *_restores(view), *_reversals(view)]
+    for at, paths, is_clean in sorted(changes, key=lambda x: (x[0], x[2])):
+        if at >= step.index:
+            break
+        if is_clean:
+            dirty = {p for p in dirty if paths and p not in paths}
+        else:
+            dirty |= {p for p in paths if p not in view.created and not p.startswith(("/", "~"))}
+    return not dirty
+
+
+def _restores(view: View) -> Iterator[tuple[int, tuple[str, ...], bool]]:
+    """(event index, paths or () for all, True) of commands that bring the checkout back; `stash pop` makes it dirty again."""
+    for step in view.steps:
+        for c in parse(step.line):
+            if c.program != "git" or len(c.argv) < 2:
+                continue
+            paths = tuple(view.relative(w) for w in c.argv[2:] if not w.startswith("-") and re.search(r"[./]", w))
+            if c.argv[1] == "stash" and c.argv[2:3] in (
+                (),
+                ("pop",),
+                ("apply",),
+                ("push",),
+                ("save",),
+                ("-u",),
+                ("-q",),
+                ("--include-untracked",),
+                ("--keep-index",),
+            ):
+                returns = c.argv[2:3] in (("pop",), ("apply",))
+                yield step.index, ("(stashed)",) if returns else (), not returns
+            elif c.argv[1] in ("checkout", "restore") and paths and "-b" not in c.argv:
+                yield step.index, paths, True
+
+
+def _reversals(view: View) -> Iterator[tuple[int, tuple[str, ...], bool]]:
+    """Edits that swap back what an earlier edit of the same file swapped (`sed -i s/a/b/`, later `s/b/a/`)."""
+    swaps: set[tuple[str, str, str]] = set()
+    for step in view.steps:
+        for c in parse(step.line):
+            script = next((w for w in c.argv[1:] if re.match(r"s[/|#,]", w)), "") if c.program == "sed" else ""
+            parts = re.split(rf"(?<!\\){re.escape(script[1])}", script) if script else []
+            if len(parts) >= 3:
+                old, new, path = parts[1], parts[2], view.relative(c.argv[-1])
+                if (path, new, old) in swaps:
+                    yield step.index, (path,), True
+                swaps.add((path, old, new))
+
+
+_OLD_FAILURE = re.compile(
+    r"[^.\n]*\b(?:fail\w*|errors?|exceptions?|broken)\b[^.\n]*?\b(?:(?:even )?without (?:my|the|any|our) (?:change|fix|modification|edit|patch)\w*"
+    r"|(?:on|with) (?:the )?(?:unmodified|clean|original|untouched|pristine) \w+|before (?:my|the|any) (?:change|fix|edit)\w*|pre-?existing"
+    r"|already (?:fail|broken|exist)\w*)[^\n]*?(?:\.(?=\s|$)|$)",
+    re.M | re.I,
+)
+_GUESS = re.compile(
+    r"\b(?:likely|probably|maybe|might|may be|perhaps|could be|seems?|let's|let me|check (?:if|whether)|to see|verify|if)\b", re.I
+)
+
+
+def _said_to_be_old(view: View, run: TestRun) -> bool:
+    """The agent concluded, right after a second look, that these failures were there before its change."""
+    again = any(r.at < run.at and r.main.text == run.main.text and r.verdict.failed == run.verdict.failed for r in test_runs(view))
+    after = view.transcript.events[run.step.end + 1 : run.step.end + 4]
+    return again and any(
+        (m := _OLD_FAILURE.search(e.text)) and not _GUESS.search(m[0]) for e in after if e.kind in ("assistant", "reasoning")
+    )
+
+
+def _counts(summary: str) -> str:
+    text = re.sub(r"^tests finished: ", "", summary.strip("= "))
+    return re.sub(r",? in [\d.]+ ?(?:s|seconds)\b.*$", "", text)[:90]
+
+
+def _common(failing: Iterable[Failing]) -> str:
+    """The most frequent reason, "" if none is worth telling."""
+    reasons = [f.reason for f in failing if not is_cut(f.reason)]
+    return max(sorted(set(reasons)), key=reasons.count) if reasons else ""
+
+
+def fails_despite_fix(view: View) -> Iterator[Finding]:
+    """A test still failing after the last edit of a run whose result was tested and found right. Told when several runs agree."""
+    if not any(s.name == "resolved" and s.value.lower() == "true" for s in view.transcript.run.signals):
+        return
+    last = {r.main.text: r for r in test_runs(view)}
+    final_edit = max((e.at for e in view.edits if any(p in view.edited for p in e.paths)), default=-1)
+    told: set[str] = set()
+    for run in last.values():
+        if run.verdict.passed or run.at < final_edit or _is_unmodified(view, run.step) or run.verdict.failed > _MANY:
+            continue
+        for failing in run.verdict.failing:
+            if failing.test_id in told or made_here(view, failing.test_id):
+                continue
+            told.add(failing.test_id)
+            yield Finding(
+                f"`{failing.test_id}` fails here even with a correct change{in_brackets(failing)}; it is no sign that yours is wrong.",
+                "repo_quirk",
+                Claim(failing.test_id, "baseline", "", "fails"),
+                (cite_result(view, run.step, short_test(failing.test_id)), cite_result(view, run.step, run.verdict.summary)),
+                anchors=(f"test:{failing.test_id}",),
+                tags=("corroborate",),
+            )
+
+
+def shared_cause(view: View) -> Iterator[Finding]:
+    """Three or more tests failing for one and the same reason that no edit of the run cured."""
+    cured = _cured(view)
+    for run in test_runs(view):
+        step, main, v = run
+        reason = _common(v.failing)
+        same = [f for f in v.failing if f.reason == reason and f.test_id not in cured and not made_here(view, f.test_id)]
+        passed_later = any(r.at > run.at and r.verdict.tool == v.tool and r.verdict.passed for r in test_runs(view))
+        if len(reason) < 20 or len(same) < _MANY or re.match(r"Assertion|assert|[Ee]xpected|got |want ", reason) or passed_later:
+            continue
+        names = ", ".join(f"`{short_test(f.test_id)}`" for f in same[:2])
+        yield Finding(
+            f"Tests {names} and {len(same) - 2} more fail together here with “{one_line(reason)}”: one cause in the environment or set-up, not one bug a test.",
+            "failure_pattern",
+            Claim(re.sub(r"0x[0-9a-f]+|\d+", "N", " ".join(reason.split()))[:120], "fails tests", commands.runner_key(main), "yes"),
+            (cite_result(view, step, reason), cite_result(view, step, short_test(same[0].test_id)), cite_command(view, step)),
+            anchors=tuple(f"test:{f.test_id}" for f in same[:4]),
+        )
+        return
+
+
+# --- flaky ----------------------------------------------------------------------------------------------------------------
+
+
+def flaky(view: View) -> Iterator[Finding]:
+    """The same test fails and then passes under the same command with nothing changed in between."""
+    told: set[str] = set()
+    runs = test_runs(view)
+    for n, first in enumerate(runs):
+        second = next((r for r in runs[n + 1 :] if _same_line(first.step, r.step)), None)
+        if second is None or first.verdict.passed or not second.verdict.passed or _changed_between(view, first.step, second.step):
+            continue
+        for failing in first.verdict.failing[:_MANY]:
+            if failing.test_id in told:
+                continue
+            told.add(failing.test_id)
+            yield Finding(
+                f"`{failing.test_id}` is flaky: it failed{in_brackets(failing)} and passed on a rerun with nothing changed; rerun before hunting for a cause.",
+                "failure_pattern",
+                Claim(failing.test_id, "flaky", "", "yes"),
+                (cite_result(view, first.step, short_test(failing.test_id)), cite_result(view, second.step, second.verdict.summary)),
+                anchors=(f"test:{failing.test_id}",),
+            )
+
+
+def _same_line(first: Step, second: Step) -> bool:
+    """Both lines run the same commands in the same environment; readers of the output aside."""
+
+    def telling(step: Step) -> list[str]:
+        return [c.text for c in parse(step.line) if commands.purpose(c) not in ("none", "read", "search")]
+
+    return telling(first) == telling(second)
+
+
+def _changed_between(view: View, first: Step, second: Step) -> bool:
+    if view.edits_between(first.index, second.index):
+        return True
+    between = (s for s in view.steps if first.index < s.index < second.index)
+    return any(s.purpose in ("write", "install", "service", "git", "build", "run", "other") for s in between)
+
+
+# --- tests that a change elsewhere breaks ---------------------------------------------------------------------------------
+
+_DOCUMENT = re.compile(r"\.(?:md|rst|txt|adoc)$", re.I)
+
+
+def expectation_coupled(view: View) -> Iterator[Finding]:
+    """Existing tests that broke by editing a file and passed once their own expectations were changed."""
+    runs = test_runs(view)
+    for run in runs:
+        sources = [p for p in view.edits_between(-1, run.at) if not is_test_file(p) and p in view.edited and not _DOCUMENT.search(p)]
+        failing = [f for f in run.verdict.failing if not made_here(view, f.test_id) and not _written_here(view, f.test_id, run.at)]
+        if not sources or not 1 <= len(failing) <= _MANY or _is_unmodified(view, run.step):
+            continue
+        key = commands.runner_key(run.main)
+        later = next((r for r in runs if r.at > run.at and r.verdict.passed and commands.runner_key(r.main) == key), None)
+        changed = [p for p in view.edits_between(run.at, later.at) if is_test_file(p) and p in view.edited] if later else []
+        if later is None or not changed:
+            continue
+        names = [short_test(f.test_id) for f in failing]
+        because = _because(view, run.at, later.at, names)
+        why = f" ({one_line(because[1], 150)})" if because else ""
+        whose = "its expectations" if len(failing) == 1 else "their expectations"
+        yield Finding(
+            f"Changing `{sources[-1]}` broke {', '.join(f'`{n}`' for n in names)}; {whose} in `{changed[0]}` had to change with it{why}.",
+            "repo_quirk",
+            Claim(sources[-1], "coupled tests", "", " ".join(sorted(f.test_id for f in failing))),
+            (cite_result(view, run.step, names[0]), because[0] if because else None, cite_result(view, later.step, later.verdict.summary)),
+            anchors=(f"file:{sources[-1]}", f"file:{changed[0]}", *(f"test:{f.test_id}" for f in failing)),
+        )
+        return
+
+
+def _written_here(view: View, test_id: str, before: int) -> bool:
+    """The run itself wrote this test, in a file that was there before."""
+    name = re.escape(short_test(test_id).split("[")[0])
+    wrote = re.compile(rf"\b(?:def|func|fn|it\(|test\() *['\"]?{name}\b")
+    return any(wrote.search(view.transcript.events[e.at].text) for e in view.edits if e.at < before)
+
+
+_BECAUSE = re.compile(r"[^.\n]*\b(?:because|since|due to)\b[^\n]*?(?:\.(?=\s|$)|$)", re.M)
+
+
+def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Evidence, str] | None:
+    """The agent's own sentence that names one of the tests and gives a cause, one that names code rather than the difference seen."""
+    found: list[tuple[int, Evidence, str]] = []
+    for event in view.events("assistant", "reasoning"):
+        for match in _BECAUSE.finditer(event.text) if start < event.index < end else ():
+            sentence = match[0].strip(" *-0123456789.")
+            if any(name in sentence for name in names) and 20 < len(sentence) < 240:
+                at = event.text.find(sentence, match.start())
+                worth = len(re.findall(r"`[^`]+`|\w+\.\w+", sentence)) - 3 * bool(re.search(r"\b(?:expect\w*|but got)\b", sentence))
+                found.append((worth, view.quote(event, at, at + len(sentence)), sentence))
+    best = max(found, key=lambda f: f[0], default=None)
+    return best[1:] if best else None
+
+
+RULES = (
+    Rule("baseline", 1, 0.8, 0.03, "failed with the checkout unmodified", baseline),
+    Rule("fails_despite_fix", 1, 0.65, 0.03, "failed although the change was tested and found right", fails_despite_fix),
+    Rule("shared_cause", 1, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
+    Rule("flaky", 1, 0.75, 0.02, "failed and passed with nothing changed", flaky),
+    Rule("expectation_coupled", 1, 0.65, 0.02, "one run's edits; the reason is the agent's word", expectation_coupled),
+)

@@ -1,0 +1,381 @@
+"""Rules about what fails in this environment and what works instead: tools, modules, options, sandboxes, accidents."""
+
+import difflib
+import posixpath
+import re
+from collections.abc import Iterator
+
+from osmia_memory.extract import commands
+from osmia_memory.extract.rule import Finding, Rule
+from osmia_memory.extract.rules.common import as_test_run, cite_command, cite_result
+from osmia_memory.extract.shell import Simple, parse
+from osmia_memory.extract.signs import ACCIDENTS, Sign, signs
+from osmia_memory.extract.view import Step, View
+from osmia_memory.models import Claim
+
+_NEAR = 12  # commands: a remedy that comes later than this is another story
+_FIXABLE = ("missing command", "missing module", "permission", "bad option", "version", "service", "missing file", "tool error")
+
+
+def _sign(view: View, step: Step) -> Sign | None:
+    """The sign of a step that failed, or that printed a tool's error although its exit code was hidden."""
+    if step.harness or step.main is None:
+        return None
+    hidden = bool(re.search(r"\|\||;|\||&&", step.line)) and step.purpose not in ("search", "read")
+    if not (step.failed or (hidden and re.search(r"^(?:fatal|error): |command not found", step.output[:4000], re.M))):
+        return None
+    for found in signs(step.output):
+        if found.kind in ("tool error", "missing file", "bad option", "service") and (
+            step.purpose == "run" or (step.verdict and step.verdict.failing)
+        ):
+            continue  # the product at work, or the tests it failed
+        if (
+            found.kind == "missing module"
+            and step.purpose == "test"
+            and step.verdict
+            and step.verdict.ran
+            and not step.verdict.broken_build
+        ):
+            continue  # tests ran; what one of them imports is its own affair
+        if found.kind == "missing module" and "/" in found.key and not found.key.startswith("@"):
+            continue  # a Go import path: `go get` is no mystery
+        if found.kind == "missing module" and (found.key.split(".")[0] in view.created_names or _is_of_the_repo(view, found.key)):
+            continue
+        if found.kind == "missing file" and _is_trivial_path(view, found.key, step):
+            continue
+        return found
+    return None
+
+
+def _is_of_the_repo(view: View, module: str) -> bool:
+    """A module of this repository or one the run invented: its absence is the run's doing."""
+    top = module.split(".")[0]
+    repo = (view.transcript.run.repo or "").rsplit("/", 1)[-1].replace("-", "_")
+    return (
+        top == repo
+        or any(p.startswith((f"{top}/", f"src/{top}/", f"lib/{top}/", f"{top}.py")) for p in view.edited)
+        or bool(re.match(r"(?:test|my|repro|reproduce|demo|foo|bar|example|temp|check|verify)(?:_|$|\w*app)", top))
+    )
+
+
+def _is_trivial_path(view: View, key: str, step: Step) -> bool:
+    name = posixpath.basename(key.rstrip("/"))
+    return (
+        not name or name in view.created_names or not re.search(r"[./]", key) or step.purpose in ("write", "git") or key.startswith("<tmp>")
+    )
+
+
+# --- the fix-up ---------------------------------------------------------------------------------------------------------
+
+
+def fix_up(view: View) -> Iterator[Finding]:
+    """A command that failed for a reason of the environment, and the changed command that then worked."""
+    told: set[tuple[str, str]] = set()
+    for n, step in enumerate(view.steps):
+        sign = _sign(view, step)
+        if (
+            sign is None
+            or sign.kind in ACCIDENTS
+            or sign.kind not in _FIXABLE
+            or (view.runs_own_code(step) and sign.kind != "missing command")
+        ):
+            continue
+        failed = _culprit(step, sign)
+        if failed is None:
+            continue
+        found = _remedy(view, n, failed, sign)
+        key = (commands.runner_key(failed), sign.kind + sign.key)
+        if found is None or key in told:
+            continue
+        told.add(key)
+        later, works = found
+        content = _told(view, failed, works, sign, step, later)
+        if content is None:
+            continue
+        quote = cite_result(view, step, sign.line)
+        yield Finding(
+            content,
+            "failure_pattern",
+            Claim(key[0], "fix-up", f"{sign.kind} {sign.key}"[:80], _fix_value(failed, works)),
+            (quote, cite_command(view, later), cite_command(view, step)),
+            strength=0.05 if as_test_run(later) else 0.0,
+        )
+
+
+def _culprit(step: Step, sign: Sign) -> Simple | None:
+    """The simple command the sign speaks of."""
+    parts = [c for c in parse(step.line) if commands.purpose(c) not in ("none",)]
+    if sign.kind == "missing command":
+        return next((c for c in parts if c.program == sign.key or c.argv[:1] == (sign.key,)), None)
+    if sign.line.startswith("fatal: "):
+        return next((c for c in parts if c.program == "git"), step.main)
+    return step.main
+
+
+def _remedy(view: View, n: int, failed: Simple, sign: Sign) -> tuple[Step, Simple] | None:
+    """The first later step, near enough, that did the same with another command and without the sign."""
+    start = view.steps[n]
+    for later in view.steps[n + 1 : n + 1 + _NEAR]:
+        if not (later.worked or as_test_run(later)) or any(s.kind == sign.kind and s.key == sign.key for s in signs(later.output)):
+            continue
+        for c in parse(later.line):
+            if c.text != failed.text and _same_intent(failed, c, sign, later):
+                edited = [p for p in view.edits_between(start.index, later.index) if p in view.edited]
+                if not edited or sign.kind in ("missing command", "missing module", "shell"):
+                    return later, c
+    return None
+
+
+def _same_intent(failed: Simple, c: Simple, sign: Sign, later: Step) -> bool:
+    kind = commands.purpose(failed)
+    if commands.purpose(c) in ("none", "write") or c.program in ("which", "ls", "command", "type", "whereis"):
+        return False
+    if sign.kind == "missing command":
+        if posixpath.basename(c.argv[0]) == failed.program:
+            return bool(c.env) or "/" in c.argv[0] or later.exit_code == 0
+        shared = set(failed.argv[1:]) & set(c.argv[1:])
+        related = failed.program in c.argv or failed.program in c.program or kind == commands.purpose(c)
+        return related and sum(len(w) for w in shared) >= 4
+    if sign.kind == "missing module":
+        if kind == "test":
+            return commands.purpose(c) == "test" and as_test_run(later) is not None
+        return failed.program != c.program and set(failed.argv[1:]) <= set(c.argv[1:])
+    if sign.kind == "missing file":
+        return kind == commands.purpose(c) == "test" and as_test_run(later) is not None and bool(_renamed(failed, c, sign))
+    if c.program != failed.program:
+        return False
+    return difflib.SequenceMatcher(None, (*failed.env, *failed.argv), (*c.env, *c.argv), autojunk=False).ratio() >= 0.6
+
+
+def _renamed(failed: Simple, works: Simple, sign: Sign) -> str | None:
+    """The target of the working command that resembles the missing one."""
+    return next(
+        (
+            t
+            for t in commands.targets(works)
+            if t not in failed.argv and difflib.SequenceMatcher(None, posixpath.basename(t), posixpath.basename(sign.key)).ratio() > 0.6
+        ),
+        None,
+    )
+
+
+def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, later: Step) -> str | None:
+    error = " ".join(view.relative(sign.line).split()).replace("`", "'")
+    error = error if len(error) <= 110 else error[:110].rsplit(" ", 1)[0] + " …"
+    if sign.kind == "missing file":
+        return f"There is no `{view.relative(sign.key)}`; `{view.relative(commands.typed(works, 1))}` is what exists."
+    if (
+        sign.kind == "missing module"
+        and any(sign.key.split(".")[0] in w for w in failed.argv[1:])
+        and commands.purpose(failed) == "test"
+        and "pytest" not in sign.key
+    ):
+        if not commands.targets(works) or not commands.targets(works)[0].startswith(sign.key.split(".")[0]):
+            return None
+        return f"There is no test label `{sign.key}`; `{view.relative(commands.typed(works, 1))}` is what exists."
+    added_env = [e for e in works.env if e not in failed.env]
+    added = [w for w in works.argv if w not in failed.argv]
+    removed = [w for w in failed.argv if w not in works.argv]
+    name = commands.short(failed, 70) if sign.kind != "missing module" or commands.purpose(failed) != "test" else commands.typed(failed, 0)
+    if added_env and not removed and len(added) <= 1:
+        return f"`{view.relative(name)}` fails here ({error}); set `{' '.join(added_env)}`."
+    if added and not removed and sign.kind != "missing command" and len(" ".join(added)) < 80:
+        return f"`{view.relative(name)}` fails here ({error}); with `{' '.join(added)}` added it works."
+    if sign.kind in ("tool error", "bad option", "service"):
+        return None  # another command altogether is no remedy for these
+    working = commands.typed(works, 1) if commands.purpose(works) == "test" else commands.short(works, 90)
+    if view.relative(working) == view.relative(name):
+        return None
+    return f"`{view.relative(name)}` fails here ({error}); `{view.relative(working)}` works."
+
+
+def _fix_value(failed: Simple, works: Simple) -> str:
+    added = [w for w in (*works.env, *works.argv) if w not in (*failed.env, *failed.argv)]
+    return commands.runner_key(works) if commands.runner_key(works) != commands.runner_key(failed) else " ".join(added)[:80]
+
+
+def shell_pitfall(view: View) -> Iterator[Finding]:
+    """A line that the engine's shell refused as a whole, for a reason of the shell and not of the programs in it."""
+    engine = view.transcript.run.engine
+    told: set[str] = set()
+    for n, step in enumerate(view.steps):
+        match = re.search(
+            r"^(zsh|bash|sh):\S* *(no matches found|read-only variable|event not found|bad substitution|parse error near|argument list too long):? ?(.*)$",
+            step.output,
+            re.M,
+        )
+        if match is None or step.harness or match[2] in told:
+            continue
+        shell, what, name = match[1], match[2], match[3].strip().replace("`", "'")[:60]
+        told.add(what)
+        evidence = [cite_result(view, step, match[0])]
+        if what == "read-only variable":
+            other = next(
+                (m for s in view.steps[n + 1 : n + 6] if s.worked and (m := re.search(r"\b([a-z_]\w*)=\$\?", s.line)) and m[1] != name),
+                None,
+            )
+            use = f"; store exit codes in another name such as `{other[1]}`" if other else "; use another name"
+            content = f"{engine}'s shell is {shell}, where `{name}` is a read-only variable: assigning it aborts the whole line{use}."
+        elif what == "no matches found":
+            found = _what_exists(view, n, name)
+            there = f"; `{found}` is what exists here" if found else ""
+            content = f"{engine}'s shell is {shell}: an unmatched glob such as `{name}` aborts the whole line (no matches found){there}; quote globs or use `rg --files`."
+        else:
+            content = f"{engine}'s shell is {shell} and refuses a line with “{what}: {name}”; quote or simplify it."
+        yield Finding(content, "failure_pattern", Claim(engine, "shell", shell, what), tuple(evidence), scope="engine", strength=-0.05)
+
+
+def _what_exists(view: View, n: int, pattern: str) -> str | None:
+    """A path of the same folder, with a name like the pattern's, in the same or the next output."""
+    folder, _, name = pattern.rpartition("/")
+    stem = re.sub(r"\W.*$", "", name)
+    if not folder or len(stem) < 3:
+        return None
+    for step in view.steps[n : n + 3]:
+        found = re.findall(rf"(?<![\w/]){re.escape(folder)}/[\w-]*{re.escape(stem)}[\w.-]*\.\w+", step.output)
+        if found:
+            return str(min(found, key=lambda p: (commands.is_test_file(p), len(p))))
+    return None
+
+
+# --- what is missing ----------------------------------------------------------------------------------------------------
+
+
+def missing(view: View) -> Iterator[Finding]:
+    """A tool or a third-party module that is not there, where the run found no way around it."""
+    told: set[str] = set()
+    present = {c.program for s in view.steps if s.worked for c in parse(s.line)}
+    for n, step in enumerate(view.steps):
+        sign = _sign(view, step)
+        if sign is None or not sign.key or sign.key in told:
+            continue
+        if sign.kind == "missing command" and sign.key not in present and re.fullmatch(r"[a-z][\w.+-]{1,30}", sign.key):
+            culprit = _culprit(step, sign)
+            if culprit is None or _remedy(view, n, culprit, sign):
+                continue
+            told.add(sign.key)
+            yield Finding(
+                f"`{sign.key}` is not installed here (command not found).",
+                "repo_quirk",
+                Claim(sign.key, "installed", "command", "no"),
+                (cite_result(view, step, sign.line), cite_command(view, step)),
+            )
+        elif sign.kind == "missing module" and step.failed:
+            top = sign.key.split(".")[0] if not sign.key.startswith("@") else sign.key
+            if top in told or any(
+                other is not step and other.worked and re.search(rf"\bimport {re.escape(top)}\b|-m {re.escape(top)}\b", other.line)
+                for other in view.steps
+            ):
+                continue
+            culprit = _culprit(step, sign)
+            if culprit is not None and _remedy(view, n, culprit, sign):
+                continue
+            told.add(top)
+            via = _importing_file(view, step)
+            where = f"; `{via}` needs it" if via else ""
+            yield Finding(
+                f"Module `{top}` is not installed in this environment (No module named '{sign.key}'){where}.",
+                "repo_quirk",
+                Claim(top, "installed", "module", "no"),
+                (cite_result(view, step, sign.line), cite_command(view, step)),
+            )
+
+
+_FRAME = re.compile(r'^  File "([^"]+)", line \d+', re.M)
+
+
+def _importing_file(view: View, step: Step) -> str | None:
+    """The last file of the repository in the traceback, where it is not the run's own."""
+    for path in reversed(_FRAME.findall(step.output)):
+        relative = view.relative(path)
+        if (
+            not relative.startswith(("/", "<", "~"))
+            and "site-packages" not in relative
+            and posixpath.basename(relative) not in view.created_names
+        ):
+            return relative
+    return None
+
+
+# --- sandboxes and accidents --------------------------------------------------------------------------------------------
+
+
+def sandboxed(view: View) -> Iterator[Finding]:
+    """What the engine's sandbox refuses, and that it works once allowed."""
+    told: set[str] = set()
+    sandbox = view.transcript.run.environment.sandbox
+    for n, step in enumerate(view.steps):
+        sign = _sign(view, step)
+        if sign is None or sign.kind not in ("permission", "network") or step.main is None:
+            continue
+        key = step.main.program if step.main.program != "git" else " ".join(step.main.argv[:2])
+        if key in told or not (sandbox or _escalated(view, n)):
+            continue
+        told.add(key)
+        allowed = _escalated(view, n)
+        rest = "; asking for it to run outside the sandbox worked" if allowed else ""
+        evidence = (cite_result(view, step, sign.line), cite_command(view, allowed) if allowed else cite_command(view, step))
+        yield Finding(
+            f"In {view.transcript.run.engine}'s sandbox `{key}` fails ({_message(sign)}){rest}.",
+            "failure_pattern",
+            Claim(key, "sandbox", sign.kind, "refused"),
+            evidence,
+            scope="engine",
+            tags=() if allowed else ("environment",),
+        )
+
+
+def _message(sign: Sign) -> str:
+    match = re.search(
+        r"Operation not permitted|Permission denied|Read-only file system|[Cc]ould not resolve host\w*|no such host|error connecting|Network is unreachable",
+        sign.line,
+    )
+    return match[0] if match else sign.kind
+
+
+def _escalated(view: View, n: int) -> Step | None:
+    """The same program, run soon after with leave to escape the sandbox."""
+    main = view.steps[n].main
+    for later in view.steps[n + 1 : n + 4]:
+        wants = str(later.call.args.get("sandbox_permissions") or later.call.args.get("with_escalated_permissions") or "")
+        if main and later.main and later.main.program == main.program and wants in ("require_escalated", "True", "true") and later.worked:
+            return later
+    return None
+
+
+def accident(view: View) -> Iterator[Finding]:
+    """No network, a full disk, an expired login, a held lock: true of that moment, told as such and short-lived."""
+    told: set[str] = set()
+    for step in view.steps:
+        sign = _sign(view, step)
+        if sign is None or sign.kind not in ACCIDENTS or sign.kind in told or step.main is None or view.transcript.run.environment.sandbox:
+            continue
+        told.add(sign.kind)
+        words = {
+            "network": "had no network",
+            "disk": "ran out of disk space",
+            "login": "lacked a valid login",
+            "lock": "met a lock held by another process",
+        }[sign.kind]
+        yield Finding(
+            f"`{_tool(step.main)}` {words} in an earlier run's environment; check before relying on it.",
+            "general",
+            Claim(step.main.program, "accident", sign.kind, "seen"),
+            (cite_result(view, step, sign.line),),
+            scope="engine",
+            tags=("environment",),
+            strength=-0.1,
+        )
+
+
+def _tool(simple: Simple) -> str:
+    return " ".join(simple.argv[:2]) if simple.program in ("git", "gh", "go", "npm", "pip", "docker") else simple.program
+
+
+RULES = (
+    Rule("fix_up", 1, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
+    Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
+    Rule("missing", 1, 0.7, 0.02, "seen once; somebody may install it", missing),
+    Rule("sandboxed", 1, 0.65, 0.02, "depends on the engine's settings of that run", sandboxed),
+    Rule("accident", 1, 0.6, 0.05, "true of that moment", accident),
+)

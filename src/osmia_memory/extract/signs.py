@@ -1,0 +1,134 @@
+"""Error signs in command output: what kind of thing went wrong, and what it names. Pure: text -> Sign or None."""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+SignKind = Literal[
+    "missing command",
+    "missing module",
+    "missing file",
+    "bad option",
+    "shell",
+    "permission",
+    "network",
+    "disk",
+    "login",
+    "lock",
+    "version",
+    "service",
+    "tool error",
+]
+
+ACCIDENTS: frozenset[str] = frozenset({"network", "disk", "login", "lock"})  # of the environment at that moment, never of the repository
+
+
+class Sign(NamedTuple):
+    """One recognised error. `key` is what it names, without what differs from run to run; `line` stands verbatim in the output."""
+
+    kind: SignKind
+    key: str
+    line: str
+
+
+_PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
+    (
+        "missing command",
+        re.compile(
+            r"^.*?(?:command not found: (\S+)|\b([A-Za-z_][\w.+-]*): (?:command )?not found|exec: \"?([\w.+-]+)\"?: executable file not found|No version is set for command (\S+)).*$",
+            re.M,
+        ),
+    ),
+    (
+        "missing module",
+        re.compile(
+            r"^.*?(?:No module named ['\"]?([\w.]+)|Cannot find (?:module|package) ['\"]([^'\"]+)|no required module provides package (\S+?);?\s).*$",
+            re.M,
+        ),
+    ),
+    (
+        "shell",
+        re.compile(
+            r"^(?:zsh|bash|sh):(?:\d+:| line \d+:)? *(no matches found|read-only variable|event not found|bad substitution|parse error near|unmatched|bad pattern|permission denied|argument list too long)(?:: (\S+))?.*$",
+            re.M,
+        ),
+    ),
+    (
+        "network",
+        re.compile(
+            r"^.*?(?:Could not resolve host(?:name)?:? ?(\S*)|no such host|error connecting to (\S+)|Network is unreachable|Temporary failure in name resolution|getaddrinfo \w+|network access (?:is )?(?:denied|disabled)).*$",
+            re.M | re.I,
+        ),
+    ),
+    ("disk", re.compile(r"^.*(?:No space left on device|Disk quota exceeded).*$", re.M)),
+    (
+        "login",
+        re.compile(
+            r"^.*?(?:[Aa]uthentication (?:failed|required)|could not read Username|gh auth login|token (?:has )?expired|401 Unauthorized|not logged in|Invalid API key|Permission denied \(publickey\)).*$",
+            re.M,
+        ),
+    ),
+    (
+        "lock",
+        re.compile(
+            r"^.*?(?:Unable to create '[^']*\.lock': File exists|Another git process seems to be running|database is locked|could not get lock).*$",
+            re.M | re.I,
+        ),
+    ),
+    ("permission", re.compile(r"^.*?(?:Operation not permitted|Permission denied|Read-only file system|EACCES|EPERM).*$", re.M)),
+    (
+        "bad option",
+        re.compile(
+            r"^.*?(?:unrecognized arguments?: (\S+)|unknown (?:flag|option|shorthand flag|command|switch):? ['\"`]?([\w-]+)|invalid option -- ?'?(\w)|no such option: (\S+)|[Uu]nknown argument:? (\S+)|flag provided but not defined: (\S+)|illegal option -- (\w)).*$",
+            re.M,
+        ),
+    ),
+    (
+        "version",
+        re.compile(
+            r"^.*?(?:requires (?:a )?(?:different )?(?:Python|Node|Go|go)\b[^\n]*|requires go ?>= ?[\d.]+|Unsupported engine|incompatible with (?:this|your) version)[^\n]*$",
+            re.M,
+        ),
+    ),
+    (
+        "service",
+        re.compile(
+            r"^.*?(?:Connection refused|ECONNREFUSED|could not connect to server|Cannot connect to the Docker daemon|connection to server at)[^\n]*$",
+            re.M,
+        ),
+    ),
+    (
+        "missing file",
+        re.compile(
+            r"^.*?(?:file or directory not found: (\S+)|can't open file ['\"]?([^'\":]+)|cannot (?:access|stat|open) ['\"‘]?([^'\"’:]+)|pathspec ['\"]([^'\"]+)['\"] did not match|^\S+: ([^\s:]+): No such file or directory|no such file or directory: (\S+)|(?:open|stat) (\S+): no such file).*$",
+            re.M,
+        ),
+    ),
+    ("tool error", re.compile(r"^(?:fatal|error|ERROR|Error|E|make: \*\*\*|npm ERR!|usage error)[:!] ?(\S.*)$", re.M)),
+)
+
+
+def sign(output: str) -> Sign | None:
+    """The most telling sign in the output, None if nothing known is named. Only its last 20,000 characters are read."""
+    return next(signs(output), None)
+
+
+def signs(output: str) -> Iterator[Sign]:
+    """All signs, one of each kind, the most telling kind first."""
+    text = output[-20_000:]
+    for kind, pattern in _PATTERNS:
+        if match := pattern.search(text):
+            key = next((g for g in match.groups() if g), "")
+            named = kind in ("missing command", "missing module", "missing file", "bad option")
+            yield Sign(kind, _bare(key) if named else fold(key), match[0].strip()[:200])
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"(?:/private)?/(?:tmp|var/folders)/\S+", "<tmp>", text).strip(" '\"`.,:;")[:120]
+
+
+def fold(text: str) -> str:
+    """Without numbers, addresses and temporary folders, so that equal errors of two runs are equal."""
+    text = re.sub(r"(?:/private)?/(?:tmp|var/folders)/\S+", "<tmp>", text)
+    text = re.sub(r"\b[0-9a-f]{8,40}\b|0x[0-9a-fA-F]+|\d+", "N", text)
+    return " ".join(text.strip(" '\"`.,:;").split())[:120]

@@ -1,0 +1,211 @@
+"""A transcript as the rules see it: commands joined with their results, edits, turns of people. Pure; decides nothing."""
+
+import functools
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from osmia_memory.extract import commands, runners, shell
+from osmia_memory.models import Event, Evidence, Polarity, Transcript
+
+MAX_QUOTE = 240
+_FAILURE_TEXT = re.compile(
+    r"^(?:FAILED\b|FAIL\b|--- FAIL|ERROR:? |E  +\w|Traceback \(most recent|fatal: |error: |npm ERR!|make: \*\*\*|panic: )"
+    r"|command not found|No module named|^\d+ (?:failed|errors?)\b",
+    re.M,
+)
+_TIMEOUT = re.compile(r"timed out after|Command timed out|timeout: sending signal|TimeoutExpired|exceeded the timeout", re.I)
+
+
+class Edit(NamedTuple):
+    """A change of files, by an edit tool or by the shell."""
+
+    at: int  # event index
+    paths: tuple[str, ...]  # relative to the checkout where possible
+    by_shell: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One shell command with everything it returned."""
+
+    call: Event
+    results: tuple[Event, ...]
+    line: str
+    main: shell.Simple | None
+    purpose: commands.Purpose
+    output: str  # all results, colourless
+    exit_code: int | None
+    duration_s: float | None
+    verdict: runners.Verdict | None
+    timed_out: bool
+    harness: str | None  # "refused", "interrupted", "cascade": no failure of the command
+
+    @property
+    def index(self) -> int:
+        """Event index of the call."""
+        return self.call.index
+
+    @property
+    def end(self) -> int:
+        """Event index of the last result, or of the call."""
+        return self.results[-1].index if self.results else self.call.index
+
+    @property
+    def failed(self) -> bool:
+        """It did not do what it was run for, by its runner's words before its exit code."""
+        if self.harness or self.main is None:
+            return False
+        if self.timed_out:
+            return True
+        if self.verdict is not None and self.purpose in ("test", "lint"):
+            return not self.verdict.passed or bool(self.exit_code and not (self.main.piped or self.main.guarded))
+        if self.exit_code:
+            return not (self.purpose in ("search", "read") and not self.output.strip())
+        hidden = self.main.piped or self.main.guarded
+        return hidden and self.purpose in ("test", "lint", "build", "run", "install") and bool(_FAILURE_TEXT.search(self.output))
+
+    @property
+    def worked(self) -> bool:
+        """It visibly did what it was run for."""
+        return (
+            bool(self.results)
+            and not self.failed
+            and not self.harness
+            and (self.exit_code == 0 or (self.verdict is not None and self.verdict.passed))
+        )
+
+
+@dataclass(frozen=True)
+class View:
+    """What rules read. `steps` are in order; `created` holds files that this run made."""
+
+    transcript: Transcript
+    steps: tuple[Step, ...]
+    edits: tuple[Edit, ...]
+    created: frozenset[str]
+
+    @functools.cached_property
+    def created_names(self) -> frozenset[str]:
+        """Base names of the files and folders this run made, and their module names."""
+        names = {posixpath.basename(p) for p in self.created}
+        folders = {
+            w.strip("/")
+            for s in self.steps
+            for c in shell.parse(s.line)
+            if c.program == "mkdir"
+            for w in c.argv[1:]
+            if not w.startswith("-")
+        }
+        return frozenset(names | {n.rsplit(".", 1)[0] for n in names} | {f.split("/")[0] for f in folders if "/" not in f})
+
+    @functools.cached_property
+    def edited(self) -> tuple[str, ...]:
+        """Existing files of the repository that this run changed, in order of first change."""
+        return tuple(dict.fromkeys(p for e in self.edits for p in e.paths if p not in self.created and not p.startswith(("/", "~", ".."))))
+
+    def edits_between(self, start: int, end: int) -> tuple[str, ...]:
+        """Paths changed by events in (start, end)."""
+        return tuple(dict.fromkeys(p for e in self.edits if start < e.at < end for p in e.paths))
+
+    def runs_own_code(self, step: Step) -> bool:
+        """The command runs something this run wrote: a script, a heredoc or inline code."""
+        if "<<" in step.line or re.search(r"\bpython[\d.]* (?:-\w+ )*-c\b|\bnode (?:-e|-p)\b|\bperl -", step.line):
+            return True
+        return any(len(n) > 3 and re.search(rf"(?<![\w.-]){re.escape(n)}(?![\w])", step.line) for n in self.created_names)
+
+    def relative(self, text: str) -> str:
+        """Text with the checkout's folder cut from its paths."""
+        for root in self._roots:
+            if root in text:
+                text = re.sub(rf"(?<![\w.~/-]){re.escape(root)}/", "", text)
+        return text
+
+    @functools.cached_property
+    def _roots(self) -> tuple[str, ...]:
+        roots = {root.rstrip("/") for root in (self.transcript.run.cwd, *_TESTBEDS) if root and len(root) > 2}
+        return tuple(sorted(roots, key=len, reverse=True))
+
+    def events(self, *kinds: str) -> Iterator[Event]:
+        """Events of these kinds, in order."""
+        return (e for e in self.transcript.events if e.kind in kinds)
+
+    def cite(self, event: Event, needle: str, polarity: Polarity = "supports") -> Evidence | None:
+        """Evidence for `needle` (or its longest prefix of 12+ characters) in the event; None where it does not stand there."""
+        text = event.text
+        needle = needle.strip()[:MAX_QUOTE]
+        at = text.find(needle) if needle else -1
+        while at < 0 and len(needle) > 24:
+            needle = needle[: len(needle) // 2].rstrip()
+            at = text.find(needle)
+        if at < 0 or not needle:
+            return None
+        return self.quote(event, at, at + len(needle), polarity)
+
+    def quote(self, event: Event, start: int, end: int, polarity: Polarity = "supports") -> Evidence:
+        """Evidence for the characters [start, end) of the event's text."""
+        run = self.transcript.run
+        observed = event.ts or run.finished_at or run.started_at
+        assert observed is not None, "readers give every run a time"
+        return Evidence(
+            run.run_id, event.index, event.record, event.text[start:end], (start, end), observed, "exact", polarity, event.origin
+        )
+
+
+_TESTBEDS = ("/testbed", "/workspace", "/repo", "/app")
+
+
+def view(transcript: Transcript) -> View:
+    """The transcript prepared for the rules."""
+    results: dict[int, list[Event]] = {}
+    for event in transcript.events:
+        if event.kind == "command_result" and event.answers is not None:
+            results.setdefault(event.answers, []).append(event)
+    draft = View(transcript, (), (), frozenset())
+    steps = tuple(_step(e, tuple(results.get(e.index, ()))) for e in transcript.events if e.kind == "command" and e.text.strip())
+    edits: list[Edit] = []
+    created: set[str] = set()
+    seen: set[str] = set()
+    by_index = {s.index: s for s in steps}
+    for event in transcript.events:
+        if event.kind == "file_edit" and event.tool != "submission" and not event.is_error:
+            paths = tuple(draft.relative(p) for p in event.paths)
+            edits.append(Edit(event.index, paths, by_shell=False))
+            if event.args.get("created"):
+                created |= set(paths) - seen
+            seen |= set(paths)
+        elif event.index in by_index:
+            step = by_index[event.index]
+            paths = tuple(draft.relative(p) for p in commands.written_files(step.line))
+            if paths:
+                edits.append(Edit(event.index, paths, by_shell=True))
+                created |= _created_by_shell(step, paths, seen, draft)
+                seen |= set(paths)
+    return View(transcript, steps, tuple(edits), frozenset(created))
+
+
+def _created_by_shell(step: Step, paths: tuple[str, ...], seen: set[str], draft: View) -> set[str]:
+    """Files that a redirection or `touch` made, not those that `sed -i` or `>>` changed."""
+    made: set[str] = set()
+    for simple in shell.parse(step.line):
+        targets = {draft.relative(w) for w in simple.writes}
+        if simple.program in ("touch", "tee", "cp", "mv"):
+            targets |= {draft.relative(w) for w in simple.argv[1:]}
+        made |= {t for t in targets & set(paths) if t not in seen}
+    return made
+
+
+def _step(call: Event, results: tuple[Event, ...]) -> Step:
+    main = commands.main_command(call.text)
+    output = runners.plain("\n".join(r.text for r in results) if len(results) != 1 else results[0].text)
+    codes = [r.exit_code for r in results if r.exit_code is not None]
+    durations = [r.duration_s for r in results if r.duration_s is not None]
+    harness = next((str(h) for r in results if (h := r.args.get("harness"))), None)
+    code = codes[-1] if codes else None
+    timed_out = any(r.args.get("timeout") for r in results) or code == 124 or (code is None and bool(_TIMEOUT.search(output[:400])))
+    purpose = commands.purpose(main) if main else "none"
+    reads_only = purpose in ("search", "read", "none", "write", "git")
+    verdict = None if reads_only or len(output) < 4 else runners.verdict(output)
+    return Step(call, results, call.text, main, purpose, output, code, sum(durations) if durations else None, verdict, timed_out, harness)

@@ -1,0 +1,108 @@
+"""A failing test teaches something only if the change at hand is not to blame."""
+
+from osmia_memory.extract.rules import failing_tests
+from osmia_memory.models import Signal
+from osmia_memory.testing import Tape, a_run
+from tests.extract.rules.test_how_to_test import found
+
+RED = "FAILED tests/test_tz.py::test_local - OSError: no tzdata here\n==== 1 failed, 9 passed in 1.0s ===="
+GREEN = "==== 10 passed in 1.0s ===="
+
+
+def test_a_test_that_fails_before_any_edit_is_the_baseline() -> None:
+    """Told with the reason and the counts to compare with."""
+    (content,) = found(failing_tests.baseline, Tape().sh("pytest tests/test_tz.py", RED, 1))
+    assert content == (
+        "`tests/test_tz.py::test_local` fails on unmodified code here (OSError: no tzdata here); the baseline of `pytest tests/test_tz.py` is 1 failed, 9 passed."
+    )
+
+
+def test_a_stash_or_a_reversed_edit_makes_the_code_unmodified_again() -> None:
+    """After `git stash`, after `git checkout FILE`, and after the inverse `sed`."""
+    for back in ("git stash", "git checkout shop/cart.py", "sed -i 's/new/old/' shop/cart.py"):
+        tape = (
+            Tape()
+            .sh("sed -i 's/old/new/' shop/cart.py")
+            .sh("pytest tests/test_tz.py", RED, 1)
+            .sh(back)
+            .sh("pytest tests/test_tz.py", RED, 1)
+        )
+        assert len(found(failing_tests.baseline, tape)) == 1, back
+
+
+def test_a_failure_after_an_edit_is_no_baseline() -> None:
+    """It may be the edit."""
+    assert found(failing_tests.baseline, Tape().edit("shop/cart.py").sh("pytest tests/test_tz.py", RED, 1)) == []
+
+
+def test_the_failure_that_the_run_was_to_cure_is_no_baseline() -> None:
+    """A test that passes later under the same command is the task, not the environment."""
+    tape = Tape().sh("pytest tests/test_tz.py", RED, 1).edit("shop/tz.py").sh("pytest tests/test_tz.py", GREEN)
+    assert found(failing_tests.baseline, tape) == []
+
+
+def test_a_test_the_run_wrote_is_no_baseline() -> None:
+    """A reproduction is meant to fail."""
+    tape = Tape().create("tests/test_tz.py").sh("pytest tests/test_tz.py", RED, 1)
+    assert found(failing_tests.baseline, tape) == []
+
+
+def test_the_agents_word_counts_only_after_a_second_look() -> None:
+    """`fails without my changes too` is believed if the same failure was seen twice, never as a guess."""
+    twice = Tape().edit("shop/cart.py").sh("pytest tests/test_tz.py", RED, 1).sh("python tool.py").sh("pytest tests/test_tz.py", RED, 1)
+    assert len(found(failing_tests.baseline, twice.say("The test fails even without my changes."))) == 1
+    once = Tape().edit("shop/cart.py").sh("pytest tests/test_tz.py", RED, 1).say("It probably fails without my changes too.")
+    assert found(failing_tests.baseline, once) == []
+
+
+def test_many_failures_are_told_as_the_baseline_of_the_command() -> None:
+    """One line instead of forty."""
+    lines = "".join(f"FAILED tests/test_net.py::test_{n} - ConnectionError: no route to host\n" for n in range(8))
+    (content,) = found(failing_tests.baseline, Tape().sh("pytest tests/test_net.py", lines + "== 8 failed, 30 passed in 2.0s ==", 1))
+    assert content.startswith(
+        "`pytest tests/test_net.py` is not green on unmodified code here: 8 failed, 30 passed, mostly for `ConnectionError: no route to host`"
+    )
+
+
+def test_a_test_failing_in_a_run_found_right_is_told_only_when_corroborated() -> None:
+    """One run's word is not enough: the expectation may be what the change was about."""
+    run = a_run(signals=(Signal("resolved", "true"),))
+    tape = Tape(run).edit("shop/cart.py").sh("pytest tests", RED, 1)
+    assert len(found(failing_tests.fails_despite_fix, tape)) == 1
+    assert found(failing_tests.fails_despite_fix, Tape().edit("shop/cart.py").sh("pytest tests", RED, 1)) == []
+
+
+def test_one_cause_of_many_failures_is_told_once() -> None:
+    """Three tests with one reason that no edit cured."""
+    lines = "".join(f"--- FAIL: TestSync{n} (0.00s)\n    sync_test.go:9: commit: signing key is not available\n" for n in range(3))
+    (content,) = found(failing_tests.shared_cause, Tape().edit("sync.go").sh("go test ./...", lines + "FAIL\texample.org/sync\t0.1s", 1))
+    assert "“commit: signing key is not available”" in content
+    assert "`TestSync0`, `TestSync1` and 1 more" in content
+
+
+def test_a_flaky_test_fails_and_passes_with_nothing_changed() -> None:
+    """Another environment or an edit in between is no flake."""
+    tape = Tape().edit("a.py").sh("pytest tests/test_tz.py", RED, 1).sh("pytest tests/test_tz.py | tail", GREEN)
+    assert found(failing_tests.flaky, tape)[0].startswith("`tests/test_tz.py::test_local` is flaky: it failed (OSError: no tzdata here)")
+    edited = Tape().sh("pytest tests/test_tz.py", RED, 1).edit("a.py").sh("pytest tests/test_tz.py", GREEN)
+    assert found(failing_tests.flaky, edited) == []
+    other_environment = Tape().sh("pytest tests/test_tz.py", RED, 1).sh("TZ=UTC pytest tests/test_tz.py", GREEN)
+    assert found(failing_tests.flaky, other_environment) == []
+
+
+def test_expectations_that_had_to_change_are_told_with_the_reason() -> None:
+    """The agent's sentence gives the cause; a test the run wrote itself does not count."""
+    red = "FAILED tests/test_money.py::test_format - AssertionError\n== 1 failed, 3 passed in 0.1s =="
+    tape = (
+        Tape()
+        .edit("shop/money.py")
+        .sh("pytest tests/test_money.py", red, 1)
+        .say("`test_format` failed because `Money.__str__` now prints the currency.")
+    )
+    tape.edit("tests/test_money.py").sh("pytest tests/test_money.py", GREEN)
+    (content,) = found(failing_tests.expectation_coupled, tape)
+    assert content.startswith(
+        "Changing `shop/money.py` broke `test_format`; its expectations in `tests/test_money.py` had to change with it ("
+    )
+    own = Tape().edit("tests/test_money.py", "def test_format(): ...").edit("shop/money.py").sh("pytest tests/test_money.py", red, 1)
+    assert found(failing_tests.expectation_coupled, own.edit("tests/test_money.py").sh("pytest tests/test_money.py", GREEN)) == []

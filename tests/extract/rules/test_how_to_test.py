@@ -1,0 +1,69 @@
+"""How a repository is tested, linted and built is learned from commands that a runner answered."""
+
+from collections.abc import Iterator
+
+from osmia_memory.extract.rule import Finding
+from osmia_memory.extract.rules import how_to_test
+from osmia_memory.extract.view import view
+from osmia_memory.testing import Tape
+
+OK = "===== 12 passed in 1.10s ====="
+
+
+def found(rule: object, tape: Tape) -> list[str]:
+    """Contents that a rule gives for a tape."""
+    results: Iterator[Finding] = rule(view(tape.transcript()))  # type: ignore[operator]
+    return [f.content for f in results if any(f.evidence)]
+
+
+def test_the_command_that_ran_a_part_of_the_tests_is_told_with_an_example() -> None:
+    """Options and readers are left out; the path stays as an example."""
+    tape = Tape().sh("cd /home/dev/shop && python -m pytest tests/test_cart.py -x -q 2>&1 | tail -5", OK)
+    assert found(how_to_test.test_command, tape) == [
+        "Tests are run with `python -m pytest <path>`, for example `python -m pytest tests/test_cart.py`."
+    ]
+
+
+def test_the_whole_suite_beats_a_part() -> None:
+    """One fact a runner: the widest run is the one worth knowing."""
+    tape = (
+        Tape()
+        .sh("go test ./cart", "ok  \texample.org/shop/cart\t0.2s")
+        .sh("go test ./...", "ok  \texample.org/shop/cart\t0.2s\nok  \texample.org/shop/x\t31.0s")
+    )
+    assert found(how_to_test.test_command, tape) == ["`go test ./...` runs the whole test suite and takes about 30 s."]
+
+
+def test_a_task_runner_is_told_with_the_command_behind_it() -> None:
+    """mise prints what it runs."""
+    tape = Tape().sh("mise run test", "[test] $ go test ./...\nok  \texample.org/shop\t0.2s")
+    assert found(how_to_test.test_command, tape) == ["`mise run test` runs the whole test suite (it runs `go test ./...`)."]
+
+
+def test_a_command_without_a_runners_answer_teaches_nothing() -> None:
+    """A missing pytest, a script of one's own and a run in which everything failed are not how tests are run."""
+    assert found(how_to_test.test_command, Tape().sh("python -m pytest", "No module named pytest", 1)) == []
+    assert found(how_to_test.test_command, Tape().create("test_try.py").sh("pytest test_try.py", "1 passed in 0.1s")) == []
+    assert found(how_to_test.test_command, Tape().sh("pytest tests", "3 failed in 0.1s", 1)) == []
+
+
+def test_the_lint_check_is_told_with_what_a_clean_tree_prints() -> None:
+    """Lint that passed; a plain formatter and `go build` are everybody's."""
+    tape = Tape().sh("mise run lint", "[lint] $ golangci-lint run ./...\n0 issues.").sh("gofmt -l .", "").sh("go build ./...", "")
+    assert found(how_to_test.check_command, tape) == [
+        "`mise run lint` is the lint check (it runs `golangci-lint run ./...`); a clean tree prints `0 issues.`."
+    ]
+
+
+def test_lint_that_found_something_is_not_told_as_clean() -> None:
+    """A failing check teaches no clean output."""
+    assert found(how_to_test.check_command, Tape().sh("ruff check .", "Found 2 errors.", 1)) == []
+
+
+def test_a_changed_file_is_linked_to_the_tests_that_passed_for_it() -> None:
+    """The link needs an edit before and a name in common, or the only changed file."""
+    tape = Tape().edit("/home/dev/shop/shop/cart.py").sh("pytest tests/test_cart.py", OK)
+    assert found(how_to_test.tests_of_file, tape) == ["`shop/cart.py` is covered by `pytest tests/test_cart.py` (12 tests)."]
+    assert found(how_to_test.tests_of_file, Tape().sh("pytest tests/test_cart.py", OK).edit("shop/cart.py")) == []
+    two = Tape().edit("shop/cart.py").edit("shop/rates.py").sh("pytest tests/test_io.py", OK)
+    assert found(how_to_test.tests_of_file, two) == []

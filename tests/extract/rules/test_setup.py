@@ -1,0 +1,140 @@
+"""What fails in an environment, and what works instead."""
+
+import pytest
+
+from osmia_memory.extract.rules import own_scripts, setup
+from osmia_memory.models import Environment
+from osmia_memory.testing import Tape, a_run
+from tests.extract.rules.test_how_to_test import found
+
+OK = "==== 3 passed in 0.1s ===="
+
+
+def test_another_runner_that_works_is_the_fix_up() -> None:
+    """The failed command, its error and the working one in one line."""
+    tape = (
+        Tape()
+        .sh("/usr/bin/python3 -m pytest tests", "/usr/bin/python3: No module named pytest", 1)
+        .sh("bin/check tests/unit", "Ran 3 tests in 0.1s\n\nOK")
+    )
+    tape2 = Tape().sh("/usr/bin/python3 -m pytest tests", "/usr/bin/python3: No module named pytest", 1).sh("pytest tests", OK)
+    assert found(setup.fix_up, tape2) == [
+        "`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `pytest tests` works."
+    ]
+    assert found(setup.fix_up, tape) == []  # no test runner that is known: not claimed
+
+
+def test_a_setting_that_was_needed_is_named() -> None:
+    """Only what was added is told."""
+    tape = (
+        Tape()
+        .sh("go test ./...", "open /root/.cache: Operation not permitted", 1)
+        .sh("GOCACHE=/tmp/gc go test ./...", "ok  \texample.org/x\t0.1s")
+    )
+    assert found(setup.fix_up, tape) == ["`go test ./...` fails here (open /root/.cache: Operation not permitted); set `GOCACHE=/tmp/gc`."]
+
+
+def test_a_wrapper_that_finds_the_tool_is_the_fix_up() -> None:
+    """`tool: command not found`, then the same through a version manager."""
+    tape = Tape().sh("go test ./...", "zsh:1: command not found: go", 127).sh("mise exec go -- go test ./...", "ok  \texample.org/x\t0.1s")
+    (content,) = found(setup.fix_up, tape)
+    assert content == "`go test ./...` fails here (zsh:1: command not found: go); `mise exec go -- go test ./...` works."
+
+
+def test_a_missing_test_file_is_told_with_the_one_that_exists() -> None:
+    """A guess at a path and the right path."""
+    tape = (
+        Tape()
+        .sh("pytest tests/test_carts.py", "ERROR: file or directory not found: tests/test_carts.py\n\nno tests ran in 0.01s", 4)
+        .sh("pytest tests/test_cart.py", OK)
+    )
+    assert found(setup.fix_up, tape) == ["There is no `tests/test_carts.py`; `pytest tests/test_cart.py` is what exists."]
+
+
+@pytest.mark.parametrize(
+    "tape",
+    [
+        Tape().create("try.py").sh("python try.py", "error: unrecognized arguments: --fast", 2).sh("python try.py --slow"),
+        Tape().sh("go run ./cmd/shop --bogus", "Error: unknown flag: --bogus", 1).sh("go run ./cmd/shop version"),
+        Tape()
+        .sh("pytest tests/test_a.py", "ModuleNotFoundError: No module named 'my_app'\n1 failed, 2 passed in 0.1s", 1)
+        .sh("pytest tests/test_b.py", OK),
+        Tape().sh("git commit -m x", "nothing to commit", 1).sh("git add -A && git commit -m x"),
+    ],
+)
+def test_the_product_at_work_needs_no_fix_up(tape: Tape) -> None:
+    """A script of one's own, the program under development and failing tests say nothing about the environment."""
+    assert found(setup.fix_up, tape) == []
+
+
+def test_what_stays_missing_is_told() -> None:
+    """A tool and a third-party module, with the file that needs it."""
+    assert found(setup.missing, Tape().sh("ffprobe clip.mov", "bash: line 1: ffprobe: command not found", 127)) == [
+        "`ffprobe` is not installed here (command not found)."
+    ]
+    trace = "Traceback (most recent call last):\n  File \"/home/dev/shop/shop/pdf.py\", line 3, in <module>\n    import weasy\nModuleNotFoundError: No module named 'weasy'"
+    assert found(setup.missing, Tape().sh("python -m shop.report", trace, 1)) == [
+        "Module `weasy` is not installed in this environment (No module named 'weasy'); `shop/pdf.py` needs it."
+    ]
+
+
+def test_modules_that_the_run_made_up_are_not_missing() -> None:
+    """`repro_app` and the repository's own package are the run's affair."""
+    trace = "ModuleNotFoundError: No module named 'repro_app'"
+    assert found(setup.missing, Tape().sh("python -m tool", trace, 1)) == []
+    assert found(setup.missing, Tape().sh("python -m tool", "ModuleNotFoundError: No module named 'shop.cart'", 1)) == []
+
+
+def test_the_shell_s_own_pitfalls_are_engine_facts() -> None:
+    """A read-only variable and an unmatched glob abort the whole line."""
+    tape = Tape().sh("make x; status=$?", "zsh:1: read-only variable: status", 1).sh("make x; rc=$?; echo $rc", "0")
+    assert found(setup.shell_pitfall, tape) == [
+        "codex's shell is zsh, where `status` is a read-only variable: assigning it aborts the whole line; store exit codes in another name such as `rc`."
+    ]
+
+
+def test_a_sandbox_refusal_is_told_with_the_way_out() -> None:
+    """The same program, allowed out of the sandbox, worked."""
+    run = a_run(environment=Environment(sandbox="workspace-write"))
+    tape = (
+        Tape(run)
+        .sh("gh pr list", "error connecting to api.github.com", 1)
+        .sh("gh pr list", "1 open", call_args={"sandbox_permissions": "require_escalated"})
+    )
+    assert found(setup.sandboxed, tape) == [
+        "In codex's sandbox `gh` fails (error connecting); asking for it to run outside the sandbox worked."
+    ]
+
+
+def test_accidents_of_the_moment_are_tagged_as_such() -> None:
+    """No network is true of that run's environment, never of the repository."""
+    from osmia_memory.extract.view import view
+
+    (finding,) = setup.accident(
+        view(Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: example.org", 128).transcript())
+    )
+    assert finding.tags == ("environment",)
+    assert finding.scope == "engine"
+
+
+def test_set_up_that_scripts_need_is_learned_from_what_was_added() -> None:
+    """The exception comes out of the repository's code; the line that got past it is quoted."""
+    trace = 'Traceback (most recent call last):\n  File "/home/dev/shop/shop/registry.py", line 9, in get\nshop.errors.RegistryNotReady: registry is not loaded'
+    tape = (
+        Tape()
+        .create("try_it.py", "import shop\nshop.get()")
+        .sh("python try_it.py", trace, 1)
+        .create("try_it.py", "import shop\nshop.load_registry()\nshop.get()")
+    )
+    tape.sh("python try_it.py", "done")
+    assert found(own_scripts.script_setup, tape) == [
+        "A script of one's own that imports this repository fails with `shop.errors.RegistryNotReady: registry is not loaded`; adding `shop.load_registry()` got past it."
+    ]
+
+
+def test_the_reproduction_that_the_task_describes_is_no_set_up_problem() -> None:
+    """The script was meant to fail like that."""
+    run = a_run(description="Calling get() raises RegistryNotReady: registry is not loaded, although it is.")
+    trace = 'Traceback (most recent call last):\n  File "/home/dev/shop/shop/registry.py", line 9, in get\nshop.errors.RegistryNotReady: registry is not loaded'
+    tape = Tape(run).create("try_it.py").sh("python try_it.py", trace, 1).create("try_it.py", "print(2)").sh("python try_it.py", "done")
+    assert found(own_scripts.script_setup, tape) == []
