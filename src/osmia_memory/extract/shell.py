@@ -17,7 +17,7 @@ _MAX_CHARS = 40_000  # a longer line is a pasted file; its head tells what it do
 _WRAPPERS = frozenset({"env", "time", "sudo", "nohup", "command", "exec", "nice", "stdbuf", "builtin"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Simple:
     """One simple command of a line: `FOO=1 timeout 60 go test ./... | tail` gives `go test ./...` and `tail`."""
 
@@ -30,12 +30,12 @@ class Simple:
     piped: bool = False  # another command reads its output, so the line's exit code is not its own
     guarded: bool = False  # followed by `|| ...` or `; ...`: the line's exit code is not its own
 
-    @property
+    @functools.cached_property
     def program(self) -> str:
         """Base name of the program, "" if there is none."""
         return posixpath.basename(self.argv[0]) if self.argv else ""
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """The command as one would type it, with its assignments, without redirections."""
         return " ".join((*self.env, *map(_quoted, self.argv)))

@@ -1,7 +1,7 @@
 """Error signs in command output: what kind of thing went wrong, and what it names. Pure: text -> Sign or None."""
 
+import functools
 import re
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 SignKind = Literal[
@@ -110,17 +110,23 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
 
 def sign(output: str) -> Sign | None:
     """The most telling sign in the output, None if nothing known is named. Only its last 20,000 characters are read."""
-    return next(signs(output), None)
+    return next(iter(signs(output)), None)
 
 
-def signs(output: str) -> Iterator[Sign]:
+def signs(output: str) -> tuple[Sign, ...]:
     """All signs, one of each kind, the most telling kind first."""
-    text = output[-20_000:]
+    return _signs(output[-20_000:])
+
+
+@functools.lru_cache(maxsize=1024)  # several rules ask for the same outputs of a run
+def _signs(text: str) -> tuple[Sign, ...]:
+    found: list[Sign] = []
     for kind, pattern in _PATTERNS:
         if match := pattern.search(text):
             key = next((g for g in match.groups() if g), "")
             named = kind in ("missing command", "missing module", "missing file", "bad option")
-            yield Sign(kind, _bare(key) if named else fold(key), match[0].strip()[:200])
+            found.append(Sign(kind, _bare(key) if named else fold(key), match[0].strip()[:200]))
+    return tuple(found)
 
 
 def _bare(text: str) -> str:

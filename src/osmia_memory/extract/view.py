@@ -78,7 +78,34 @@ class Step:
         )
 
 
-@dataclass(frozen=True)
+class TestRun(NamedTuple):
+    """A step in which tests of the repository really ran, passing or not."""
+
+    step: Step
+    main: shell.Simple
+    verdict: runners.Verdict
+
+    @property
+    def at(self) -> int:
+        """Event index of the command."""
+        return self.step.index
+
+    @property
+    def is_whole(self) -> bool:
+        """It was pointed at everything, not at a part."""
+        where = commands.targets(self.main)
+        return not commands.is_selective(self.main) and (not where or where[0] in ("./...", ".", "tests", "tests/", "test", "test/"))
+
+
+def as_test_run(step: Step) -> TestRun | None:
+    """The step as a run of tests, None if no test ran in it."""
+    v = step.verdict
+    if step.main is None or step.purpose != "test" or v is None or v.kind != "test" or v.broken_build or not v.ran:
+        return None
+    return TestRun(step, step.main, v)
+
+
+@dataclass(frozen=True, eq=False)  # compared by identity, so that results can be kept for a view
 class View:
     """What rules read. `steps` are in order; `created` holds files that this run made."""
 
@@ -112,9 +139,19 @@ class View:
 
     def runs_own_code(self, step: Step) -> bool:
         """The command runs something this run wrote: a script, a heredoc or inline code."""
-        if "<<" in step.line or re.search(r"\bpython[\d.]* (?:-\w+ )*-c\b|\bnode (?:-e|-p)\b|\bperl -", step.line):
-            return True
-        return any(len(n) > 3 and re.search(rf"(?<![\w.-]){re.escape(n)}(?![\w])", step.line) for n in self.created_names)
+        return step.index in self._own_code
+
+    @functools.cached_property
+    def _own_code(self) -> frozenset[int]:
+        inline = re.compile(r"<<|\bpython[\d.]* (?:-\w+ )*-c\b|\bnode (?:-e|-p)\b|\bperl -")
+        names = [re.escape(n) for n in self.created_names if len(n) > 3]
+        made = re.compile(rf"(?<![\w.-])(?:{'|'.join(names)})(?!\w)") if names else None
+        return frozenset(s.index for s in self.steps if inline.search(s.line) or (made and made.search(s.line)))
+
+    @functools.cached_property
+    def test_runs(self) -> tuple[TestRun, ...]:
+        """All runs of tests that this run did not write itself, in order."""
+        return tuple(t for s in self.steps if (t := as_test_run(s)) and not self.runs_own_code(s))
 
     def relative(self, text: str) -> str:
         """Text with the checkout's folder cut from its paths."""

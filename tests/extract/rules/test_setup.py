@@ -102,7 +102,7 @@ def test_a_sandbox_refusal_is_told_with_the_way_out() -> None:
         .sh("gh pr list", "1 open", call_args={"sandbox_permissions": "require_escalated"})
     )
     assert found(setup.sandboxed, tape) == [
-        "In codex's sandbox `gh` fails (error connecting); asking for it to run outside the sandbox worked."
+        "In codex's sandbox a command such as `gh pr` cannot reach the network (error connecting); asking for it to run outside the sandbox worked."
     ]
 
 

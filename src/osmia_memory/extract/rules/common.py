@@ -1,44 +1,9 @@
 """What several rules share: runs of tests, and quotes of commands and results."""
 
-from typing import NamedTuple
-
 from osmia_memory.extract import commands
-from osmia_memory.extract.runners import Failing, Verdict
-from osmia_memory.extract.shell import Simple
+from osmia_memory.extract.runners import Failing
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Evidence
-
-
-class TestRun(NamedTuple):
-    """A step in which tests of the repository really ran, passing or not."""
-
-    step: Step
-    main: Simple
-    verdict: Verdict
-
-    @property
-    def at(self) -> int:
-        """Event index of the command."""
-        return self.step.index
-
-    @property
-    def is_whole(self) -> bool:
-        """It was pointed at everything, not at a part."""
-        where = commands.targets(self.main)
-        return not commands.is_selective(self.main) and (not where or where[0] in ("./...", ".", "tests", "tests/", "test", "test/"))
-
-
-def as_test_run(step: Step) -> TestRun | None:
-    """The step as a run of tests, None if no test ran in it."""
-    v = step.verdict
-    if step.main is None or step.purpose != "test" or v is None or v.kind != "test" or v.broken_build or not v.ran:
-        return None
-    return TestRun(step, step.main, v)
-
-
-def test_runs(view: View) -> list[TestRun]:
-    """All runs of tests that this run did not write itself, in order."""
-    return [t for s in view.steps if (t := as_test_run(s)) and not view.runs_own_code(s)]
 
 
 def made_here(view: View, test_id: str) -> bool:

@@ -147,9 +147,9 @@ def measured(view: View) -> Iterator[Finding]:
     """A command the agent timed on purpose: how long it takes here."""
     told: set[str] = set()
     for step in view.steps:
-        timed = next((c for c in parse(step.line) if c.timed), None)
-        match = _REAL.search(step.output)
-        if timed is None or match is None or step.failed or view.runs_own_code(step) or not timed.argv:
+        timed = next((c for c in parse(step.line) if c.timed), None) if "time " in step.line else None
+        match = _REAL.search(step.output) if timed else None
+        if timed is None or match is None or step.failed or not timed.argv:
             continue
         seconds = int(match[1] or 0) * 60 + float(match[2]) if match[2] else 0.0
         command = view.relative(commands.short(timed, 120))

@@ -29,27 +29,28 @@ def format_rejected(view: View) -> Iterator[Finding]:
 
 
 def output_cut(view: View) -> Iterator[Finding]:
-    """The harness cut long output, so the middle of a big file was never seen."""
+    """The harness cut long output, so the middle of a big file was never seen. Not told where the agent chose the limit itself."""
     engine = view.transcript.run.engine
     for step in view.steps:
         for result in step.results:
-            if result.args.get("truncated") and step.main is not None:
-                match = re.search(r"^.*(?:too long|truncated|omitted|elided).*$", result.text, re.M | re.I)
-                limit = _limit(view)
-                yield Finding(
-                    f"{engine} cuts command output above about {limit} characters to its head and tail, so printing a whole big file hides its middle; read ranges (`grep -n`, `sed -n 'A,Bp'`).",
-                    "failure_pattern",
-                    Claim(engine, "cuts output", "", "yes"),
-                    (view.cite(result, match[0].strip()) if match else None, cite_command(view, step)),
-                    scope="engine",
-                )
-                return
+            if not result.args.get("truncated") or step.main is None or any("max" in str(k) for k in step.call.args):
+                continue
+            match = re.search(r"^.*(?:too long|truncated|omitted|elided).*$", result.text, re.M | re.I)
+            yield Finding(
+                f"{engine} cuts command output above about {_limit(view)} characters to its head and tail, so printing a whole big file hides its middle; "
+                "read ranges (`grep -n`, `sed -n 'A,Bp'`).",
+                "failure_pattern",
+                Claim(engine, "cuts output", "", "yes"),
+                (view.cite(result, match[0].strip()) if match else None, cite_command(view, step)),
+                scope="engine",
+            )
+            return
 
 
 def _limit(view: View) -> str:
-    """The smallest power-of-ten-ish bound that fits what was and was not cut."""
-    whole = max((len(r.text) for s in view.steps for r in s.results if not r.args.get("truncated")), default=0)
-    return "10,000" if whole <= 11_000 else "30,000" if whole <= 33_000 else "100,000"
+    """What was left of the shortest cut answer, to the next ten thousand."""
+    left = min(len(r.text) for s in view.steps for r in s.results if r.args.get("truncated"))
+    return f"{max(1, round(left / 10_000)) * 10_000:,}"
 
 
 def left_running(view: View) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Rules about tests that fail: on unmodified code, for one common cause, now and then, or by a change elsewhere."""
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +8,6 @@ from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import (
-    TestRun,
     cite_command,
     cite_result,
     in_brackets,
@@ -15,11 +15,10 @@ from osmia_memory.extract.rules.common import (
     made_here,
     one_line,
     short_test,
-    test_runs,
 )
 from osmia_memory.extract.runners import Failing
 from osmia_memory.extract.shell import parse
-from osmia_memory.extract.view import Step, View
+from osmia_memory.extract.view import Step, TestRun, View
 from osmia_memory.models import Claim, Evidence
 
 _MANY = 3  # more failing tests than this are told as the baseline of the command
@@ -32,7 +31,7 @@ def baseline(view: View) -> Iterator[Finding]:
     """Tests that fail on unmodified code: before any edit, or with the edits taken back."""
     cured = _cured(view)
     done: set[str] = set()
-    for run in test_runs(view):
+    for run in view.test_runs:
         v = run.verdict
         if v.passed or not (_is_unmodified(view, run.step) or _said_to_be_old(view, run)):
             continue
@@ -78,15 +77,16 @@ def _not_green(view: View, run: TestRun, command: str, again: list[Failing]) -> 
     )
 
 
-def _cured(view: View) -> set[str]:
+@functools.lru_cache(maxsize=1)  # three rules ask for the same view
+def _cured(view: View) -> frozenset[str]:
     """Tests that fail in one step and are gone from the failures of a later run of the same command: the task itself."""
     cured: set[str] = set()
-    runs = test_runs(view)
+    runs = view.test_runs
     for n, run in enumerate(runs):
         for later in runs[n + 1 :]:
             if later.main.text == run.main.text and (later.verdict.passed or later.verdict.failing):
                 cured |= {f.test_id for f in run.verdict.failing} - {f.test_id for f in later.verdict.failing}
-    return cured
+    return frozenset(cured)
 
 
 def _is_unmodified(view: View, step: Step) -> bool:
@@ -154,7 +154,7 @@ _GUESS = re.compile(
 
 def _said_to_be_old(view: View, run: TestRun) -> bool:
     """The agent concluded, right after a second look, that these failures were there before its change."""
-    again = any(r.at < run.at and r.main.text == run.main.text and r.verdict.failed == run.verdict.failed for r in test_runs(view))
+    again = any(r.at < run.at and r.main.text == run.main.text and r.verdict.failed == run.verdict.failed for r in view.test_runs)
     after = view.transcript.events[run.step.end + 1 : run.step.end + 4]
     return again and any(
         (m := _OLD_FAILURE.search(e.text)) and not _GUESS.search(m[0]) for e in after if e.kind in ("assistant", "reasoning")
@@ -176,7 +176,7 @@ def fails_despite_fix(view: View) -> Iterator[Finding]:
     """A test still failing after the last edit of a run whose result was tested and found right. Told when several runs agree."""
     if not any(s.name == "resolved" and s.value.lower() == "true" for s in view.transcript.run.signals):
         return
-    last = {r.main.text: r for r in test_runs(view)}
+    last = {r.main.text: r for r in view.test_runs}
     final_edit = max((e.at for e in view.edits if any(p in view.edited for p in e.paths)), default=-1)
     told: set[str] = set()
     for run in last.values():
@@ -199,11 +199,11 @@ def fails_despite_fix(view: View) -> Iterator[Finding]:
 def shared_cause(view: View) -> Iterator[Finding]:
     """Three or more tests failing for one and the same reason that no edit of the run cured."""
     cured = _cured(view)
-    for run in test_runs(view):
+    for run in view.test_runs:
         step, main, v = run
         reason = _common(v.failing)
         same = [f for f in v.failing if f.reason == reason and f.test_id not in cured and not made_here(view, f.test_id)]
-        passed_later = any(r.at > run.at and r.verdict.tool == v.tool and r.verdict.passed for r in test_runs(view))
+        passed_later = any(r.at > run.at and r.verdict.tool == v.tool and r.verdict.passed for r in view.test_runs)
         if len(reason) < 20 or len(same) < _MANY or re.match(r"Assertion|assert|[Ee]xpected|got |want ", reason) or passed_later:
             continue
         names = ", ".join(f"`{short_test(f.test_id)}`" for f in same[:2])
@@ -223,7 +223,7 @@ def shared_cause(view: View) -> Iterator[Finding]:
 def flaky(view: View) -> Iterator[Finding]:
     """The same test fails and then passes under the same command with nothing changed in between."""
     told: set[str] = set()
-    runs = test_runs(view)
+    runs = view.test_runs
     for n, first in enumerate(runs):
         second = next((r for r in runs[n + 1 :] if _same_line(first.step, r.step)), None)
         if second is None or first.verdict.passed or not second.verdict.passed or _changed_between(view, first.step, second.step):
@@ -264,7 +264,7 @@ _DOCUMENT = re.compile(r"\.(?:md|rst|txt|adoc)$", re.I)
 
 def expectation_coupled(view: View) -> Iterator[Finding]:
     """Existing tests that broke by editing a file and passed once their own expectations were changed."""
-    runs = test_runs(view)
+    runs = view.test_runs
     for run in runs:
         sources = [p for p in view.edits_between(-1, run.at) if not is_test_file(p) and p in view.edited and not _DOCUMENT.search(p)]
         failing = [f for f in run.verdict.failing if not made_here(view, f.test_id) and not _written_here(view, f.test_id, run.at)]

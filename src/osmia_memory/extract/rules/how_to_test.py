@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import TestRun, cite_command, cite_result, test_runs
-from osmia_memory.extract.view import Step, View
+from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.view import Step, TestRun, View
 from osmia_memory.models import Claim
 
 
 def test_command(view: View) -> Iterator[Finding]:
     """The command that ran this repository's tests: for the whole suite if the run did that, else for a part."""
     done: set[str] = set()
-    for run in sorted(test_runs(view), key=lambda r: (not r.is_whole, -r.at)):
+    for run in sorted(view.test_runs, key=lambda r: (not r.is_whole, -r.at)):
         step, main, v = run
         key = commands.runner_key(main)
         if key in done or v.failed >= (v.ran or 0):
@@ -110,7 +110,7 @@ _MAX_TOLD = 2  # of one run; the others were by-ways
 def tests_of_file(view: View) -> Iterator[Finding]:
     """Which tests were run for a source file that was changed, when they passed in the end."""
     done: set[str] = set()
-    for run in reversed(test_runs(view)):
+    for run in reversed(view.test_runs):
         step, main, v = run
         where = commands.targets(main)
         path = _covered(view, run, where)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import as_test_run, cite_command, cite_result
+from osmia_memory.extract.rules.common import cite_command, cite_result
 from osmia_memory.extract.shell import Simple, parse
 from osmia_memory.extract.signs import ACCIDENTS, Sign, signs
-from osmia_memory.extract.view import Step, View
+from osmia_memory.extract.view import Step, View, as_test_run
 from osmia_memory.models import Claim
 
 _NEAR = 12  # commands: a remedy that comes later than this is another story
@@ -176,6 +176,12 @@ def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, lat
     added_env = [e for e in works.env if e not in failed.env]
     added = [w for w in works.argv if w not in failed.argv]
     removed = [w for w in failed.argv if w not in works.argv]
+    if sign.kind == "missing command" and "$" in works.argv[0]:
+        return None
+    if sign.kind == "missing command" and failed.program not in works.argv:
+        return (
+            f"`{failed.program}` is not found here ({error}); `{works.program}` did the same." if works.program != failed.program else None
+        )
     name = commands.short(failed, 70) if sign.kind != "missing module" or commands.purpose(failed) != "test" else commands.typed(failed, 0)
     if added_env and not removed and len(added) <= 1:
         return f"`{view.relative(name)}` fails here ({error}); set `{' '.join(added_env)}`."
@@ -244,7 +250,7 @@ def _what_exists(view: View, n: int, pattern: str) -> str | None:
 def missing(view: View) -> Iterator[Finding]:
     """A tool or a third-party module that is not there, where the run found no way around it."""
     told: set[str] = set()
-    present = {c.program for s in view.steps if s.worked for c in parse(s.line)}
+    present = {w for s in view.steps if s.worked for c in parse(s.line) for w in (c.program, *c.argv[1:4])}
     for n, step in enumerate(view.steps):
         sign = _sign(view, step)
         if sign is None or not sign.key or sign.key in told:
@@ -301,24 +307,24 @@ def _importing_file(view: View, step: Step) -> str | None:
 
 
 def sandboxed(view: View) -> Iterator[Finding]:
-    """What the engine's sandbox refuses, and that it works once allowed."""
+    """What the engine's sandbox refuses: the network, or writing; and that it works once allowed."""
+    engine = view.transcript.run.engine
     told: set[str] = set()
-    sandbox = view.transcript.run.environment.sandbox
     for n, step in enumerate(view.steps):
         sign = _sign(view, step)
-        if sign is None or sign.kind not in ("permission", "network") or step.main is None:
+        if sign is None or sign.kind not in ("permission", "network") or step.main is None or step.purpose in ("search", "read", "write"):
             continue
-        key = step.main.program if step.main.program != "git" else " ".join(step.main.argv[:2])
-        if key in told or not (sandbox or _escalated(view, n)):
-            continue
-        told.add(key)
         allowed = _escalated(view, n)
+        if sign.kind in told or not step.exit_code or not (view.transcript.run.environment.sandbox or allowed):
+            continue
+        told.add(sign.kind)
+        what = "cannot reach the network" if sign.kind == "network" else "may not write there"
         rest = "; asking for it to run outside the sandbox worked" if allowed else ""
-        evidence = (cite_result(view, step, sign.line), cite_command(view, allowed) if allowed else cite_command(view, step))
+        evidence = (cite_result(view, step, sign.line), cite_command(view, allowed or step))
         yield Finding(
-            f"In {view.transcript.run.engine}'s sandbox `{key}` fails ({_message(sign)}){rest}.",
+            f"In {engine}'s sandbox a command such as `{_tool(step.main)}` {what} ({_message(sign)}){rest}.",
             "failure_pattern",
-            Claim(key, "sandbox", sign.kind, "refused"),
+            Claim(engine, "sandbox", sign.kind, "refused"),
             evidence,
             scope="engine",
             tags=() if allowed else ("environment",),
