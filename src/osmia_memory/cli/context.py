@@ -1,0 +1,98 @@
+"""What every command shares: options, the store and tenant they resolve to, and how errors end."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from osmia_memory import config
+from osmia_memory.errors import InputError
+from osmia_memory.memory import Memory
+
+StoreOption = Annotated[Path | None, typer.Option("--store", help="Store file. Else OSMIA_MEMORY_STORE, the configuration, ./.osmia/memory.duckdb.")]
+TenantOption = Annotated[str | None, typer.Option("--tenant", help="Whose memory. Else OSMIA_MEMORY_TENANT, the configuration, `ticketing`.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="osmia-config.yaml to read. Else ./osmia-config.yaml if it is there.")]
+NowOption = Annotated[str | None, typer.Option("--now", help="The time to take for now, RFC 3339. Else OSMIA_MEMORY_NOW, the clock.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object (or one a line) instead of text.")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything was skipped.")]
+
+
+class Session(NamedTuple):
+    """The resolved store, tenant, settings and clock of one command."""
+
+    memory: Memory
+    settings: config.Settings
+    now: Callable[[], datetime]
+
+
+def session(store: Path | None, tenant: str | None, config_file: Path | None, now: str | None, *, environment: Mapping[str, str] | None = None) -> Session:
+    """Options before environment before configuration before defaults; the tenant is said on stderr unless it was given.
+
+    Raises:
+        ConfigError, InputError: a bad configuration or a time that is none.
+    """
+    environment = os.environ if environment is None else environment
+    settings, configured = config.load(config_file, environment)
+    in_file = configured or "OSMIA_MEMORY_STORE" in environment
+    path = store or (settings.store_path if in_file else config.DEFAULT_STORE)
+    chosen = tenant if tenant is not None else settings.tenant or config.DEFAULT_TENANT
+    if tenant is None:
+        say(f"tenant: {chosen}")
+    clock = clock_of(now or environment.get("OSMIA_MEMORY_NOW"))
+    return Session(Memory(path, chosen, settings, clock), settings, clock)
+
+
+def clock_of(text: str | None) -> Callable[[], datetime]:
+    """A clock that stands at `text`, or the real one."""
+    if not text:
+        return lambda: datetime.now(UTC)
+    moment = parse_time(text, "--now")
+    return lambda: moment
+
+
+def parse_time(text: str, option: str) -> datetime:
+    """An RFC 3339 time, UTC where no zone is given.
+
+    Raises:
+        InputError: it is no time; the message names the option and shows the form.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError as error:
+        raise InputError(f"`{option}` {text!r} is no time; write it like 2026-05-15T12:00:00Z") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def say(message: str) -> None:
+    """A message for people: stderr."""
+    print(message, file=sys.stderr)
+
+
+def show(text: str) -> None:
+    """Data: stdout, without a newline of our own if there is one."""
+    sys.stdout.write(text if not text or text.endswith("\n") else text + "\n")
+
+
+def show_json(value: Any) -> None:
+    """One JSON value on one line of stdout."""
+    import json
+
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"not JSON: {value!r}")
