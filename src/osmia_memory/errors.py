@@ -1,17 +1,17 @@
 """The exception tree. Every error says what was tried and what to do next.
 
-    OsmiaMemoryError
-    ├── InputError               you: bad input; says what to change
-    │   ├── TranscriptError      a file that no reader can make sense of
-    │   ├── RowError             an import row that does not fit; names the field
-    │   ├── ConfigError          an unknown key or a value out of range
-    │   └── TenantError          a read or write without a tenant
-    ├── WorldError               lock, disk, provider; `retryable` says whether trying again can help
-    │   ├── StoreError           the store cannot be used
-    │   │   ├── StoreLockedError     another process holds the file
-    │   │   ├── StoreCorruptError    the file is not a readable store
-    │   │   └── StoreVersionError    the file was written by a newer release
-    └── InternalError            us: a broken invariant
+OsmiaMemoryError
+├── InputError               you: bad input; says what to change
+│   ├── TranscriptError      a file that no reader can make sense of
+│   ├── RowError             an import row that does not fit; names the field
+│   ├── ConfigError          an unknown key or a value out of range
+│   └── TenantError          a read or write without a tenant
+├── WorldError               lock, disk, provider; `retryable` says whether trying again can help
+│   ├── StoreError           the store cannot be used
+│   │   ├── StoreLockedError     another process holds the file
+│   │   ├── StoreCorruptError    the file is not a readable store
+│   │   └── StoreVersionError    the file was written by a newer release
+└── InternalError            us: a broken invariant
 """
 
 from typing import ClassVar

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -68,7 +68,7 @@ def preview(items: Iterable[Transcript | Skip]) -> Iterator[RunReport | Skip]:
 
 def store_runs(items: Iterable[Transcript | Skip], store: FactStore, clock: Callable[[], datetime]) -> Iterator[RunReport | Skip]:
     """Extract and store each run, one transaction a run; the store is let go of between short sessions."""
-    known: dict[str, dict[str, tuple[str, str]]] = {}
+    known: dict[str, Mapping[str, tuple[str, str]]] = {}
     waiting: list[tuple[Transcript, heuristics.Extraction]] = []
     started = time.monotonic()
     for item in items:

@@ -13,8 +13,12 @@ from osmia_memory import config
 from osmia_memory.errors import InputError
 from osmia_memory.memory import Memory
 
-StoreOption = Annotated[Path | None, typer.Option("--store", help="Store file. Else OSMIA_MEMORY_STORE, the configuration, ./.osmia/memory.duckdb.")]
-TenantOption = Annotated[str | None, typer.Option("--tenant", help="Whose memory. Else OSMIA_MEMORY_TENANT, the configuration, `ticketing`.")]
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", help="Store file. Else OSMIA_MEMORY_STORE, the configuration, ./.osmia/memory.duckdb.")
+]
+TenantOption = Annotated[
+    str | None, typer.Option("--tenant", help="Whose memory. Else OSMIA_MEMORY_TENANT, the configuration, `ticketing`.")
+]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="osmia-config.yaml to read. Else ./osmia-config.yaml if it is there.")]
 NowOption = Annotated[str | None, typer.Option("--now", help="The time to take for now, RFC 3339. Else OSMIA_MEMORY_NOW, the clock.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object (or one a line) instead of text.")]
@@ -29,7 +33,9 @@ class Session(NamedTuple):
     now: Callable[[], datetime]
 
 
-def session(store: Path | None, tenant: str | None, config_file: Path | None, now: str | None, *, environment: Mapping[str, str] | None = None) -> Session:
+def session(
+    store: Path | None, tenant: str | None, config_file: Path | None, now: str | None, *, environment: Mapping[str, str] | None = None
+) -> Session:
     """Options before environment before configuration before defaults; the tenant is said on stderr unless it was given.
 
     Raises:

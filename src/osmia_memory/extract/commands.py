@@ -330,7 +330,10 @@ def is_selective(simple: Simple) -> bool:
 
 def typed(simple: Simple, max_targets: int = 2) -> str:
     """What one would type again: assignments, tool and targets, without verbosity and selection."""
-    return " ".join((*simple.env, *runner(simple), *targets(simple)[:max_targets]))
+    rest = simple.argv[len(runner(simple)) :]
+    where = targets(simple)[:max_targets]
+    dashes = ("--",) if where and "--" in rest and rest.index("--") < rest.index(where[0]) else ()
+    return " ".join((*simple.env, *runner(simple), *dashes, *where))
 
 
 def short(simple: Simple, limit: int = 90) -> str:

@@ -26,6 +26,7 @@ class Simple:
     timeout_s: float | None = None  # of a `timeout` in front
     timed: bool = False  # `time` in front
     writes: tuple[str, ...] = ()  # files its output is redirected to
+    appends: bool = False  # the redirection was `>>`
     heredoc: str = ""
     piped: bool = False  # another command reads its output, so the line's exit code is not its own
     guarded: bool = False  # followed by `|| ...` or `; ...`: the line's exit code is not its own
@@ -90,7 +91,9 @@ def _walk(node: tree_sitter.Node, *, piped: bool, guarded: bool) -> Iterator[Sim
 
 
 def _redirected(node: tree_sitter.Node, piped: bool, guarded: bool) -> Iterator[Simple]:
-    writes, heredoc, extra = [], "", []
+    writes: list[str] = []
+    heredoc, appends = "", False
+    extra: list[tree_sitter.Node] = []
     todo = list(node.named_children[1:])
     while todo:
         child = todo.pop(0)
@@ -99,6 +102,7 @@ def _redirected(node: tree_sitter.Node, piped: bool, guarded: bool) -> Iterator[
             target = child.child_by_field_name("destination") or (child.named_children[-1] if child.named_children else None)
             if operator and target is not None and (path := _word(target)) and not path.startswith(("/dev/", "&")):
                 writes.append(path)
+                appends = appends or operator in (">>", "&>>")
         elif child.type == "heredoc_redirect":
             for part in child.named_children:
                 if part.type == "heredoc_body":
@@ -112,7 +116,7 @@ def _redirected(node: tree_sitter.Node, piped: bool, guarded: bool) -> Iterator[
     inner = list(_walk(node.named_children[0], piped=piped or bool(extra), guarded=guarded))
     for n, simple in enumerate(inner):
         if n == len(inner) - 1:
-            simple = replace(simple, writes=(*simple.writes, *writes), heredoc=heredoc or simple.heredoc)
+            simple = replace(simple, writes=(*simple.writes, *writes), heredoc=heredoc or simple.heredoc, appends=appends)
         yield simple
     for part in extra:
         yield from _walk(part, piped=piped, guarded=guarded)
@@ -160,17 +164,16 @@ def _unwrapped(simple: Simple) -> Iterator[Simple]:
                 argv.pop(0)
         elif name in ("bash", "sh", "zsh") and len(argv) >= 3 and re.fullmatch(r"-\w*c", argv[1]):
             for inner in parse(argv[2]):
-                yield Simple(
-                    inner.argv,
-                    (*env, *inner.env),
-                    inner.timeout_s or timeout_s,
-                    inner.timed or timed,
-                    (*inner.writes, *simple.writes),
-                    inner.heredoc,
-                    inner.piped or simple.piped,
-                    inner.guarded or simple.guarded,
+                yield replace(
+                    inner,
+                    env=(*env, *inner.env),
+                    timeout_s=inner.timeout_s or timeout_s,
+                    timed=inner.timed or timed,
+                    writes=(*inner.writes, *simple.writes),
+                    piped=inner.piped or simple.piped,
+                    guarded=inner.guarded or simple.guarded,
                 )
             return
         else:
             break
-    yield Simple(tuple(argv), tuple(env), timeout_s, timed, simple.writes, simple.heredoc, simple.piped, simple.guarded)
+    yield replace(simple, argv=tuple(argv), env=tuple(env), timeout_s=timeout_s, timed=timed)

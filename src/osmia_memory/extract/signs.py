@@ -16,6 +16,7 @@ SignKind = Literal[
     "login",
     "lock",
     "version",
+    "setting",
     "service",
     "tool error",
 ]
@@ -87,6 +88,14 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
         "version",
         re.compile(
             r"^.*?(?:requires (?:a )?(?:different )?(?:Python|Node|Go|go)\b[^\n]*|requires go ?>= ?[\d.]+|Unsupported engine|incompatible with (?:this|your) version)[^\n]*$",
+            re.M,
+        ),
+    ),
+    (
+        "setting",
+        re.compile(
+            r"^.*?\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b (?:is not|is (?:required|missing|undefined|unset)|must be|not set|has to be|needs to be|environment variable|env(?:ironment)? var).*$"
+            r"|^.*?(?:[Ss]et|[Mm]issing|requires?|[Nn]eeds?|[Ee]xport|define)(?: the)?(?: environment variable| env var| variable)? [`'\"$]?([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b.*$",
             re.M,
         ),
     ),

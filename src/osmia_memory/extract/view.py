@@ -153,6 +153,11 @@ class View:
         """All runs of tests that this run did not write itself, in order."""
         return tuple(t for s in self.steps if (t := as_test_run(s)) and not self.runs_own_code(s))
 
+    @functools.cached_property
+    def runners(self) -> frozenset[str]:
+        """Keys of the commands that ran tests in this run."""
+        return frozenset(commands.runner_key(t.main) for t in self.test_runs)
+
     def relative(self, text: str) -> str:
         """Text with the checkout's folder cut from its paths."""
         for root in self._roots:
@@ -218,20 +223,20 @@ def view(transcript: Transcript) -> View:
             paths = tuple(draft.relative(p) for p in commands.written_files(step.line))
             if paths:
                 edits.append(Edit(event.index, paths, by_shell=True))
-                created |= _created_by_shell(step, paths, seen, draft)
+                created |= _created_by_shell(step, paths, seen, draft, [s for s in steps if s.index < step.index])
                 seen |= set(paths)
     return View(transcript, steps, tuple(edits), frozenset(created))
 
 
-def _created_by_shell(step: Step, paths: tuple[str, ...], seen: set[str], draft: View) -> set[str]:
-    """Files that a redirection or `touch` made, not those that `sed -i` or `>>` changed."""
+def _created_by_shell(step: Step, paths: tuple[str, ...], seen: set[str], draft: View, earlier: list[Step]) -> set[str]:
+    """Files that a redirection or `touch` made: not what `sed -i` or `>>` changed, nor what an earlier command had named."""
     made: set[str] = set()
     for simple in shell.parse(step.line):
-        targets = {draft.relative(w) for w in simple.writes}
+        targets = {draft.relative(w) for w in simple.writes} if not simple.appends else set()
         if simple.program in ("touch", "tee", "cp", "mv"):
             targets |= {draft.relative(w) for w in simple.argv[1:]}
         made |= {t for t in targets & set(paths) if t not in seen}
-    return made
+    return {t for t in made if not any(t in s.line or ("/" in t and t in s.output) for s in earlier)}
 
 
 def _step(call: Event, results: tuple[Event, ...]) -> Step:
@@ -245,4 +250,6 @@ def _step(call: Event, results: tuple[Event, ...]) -> Step:
     purpose = commands.purpose(main) if main else "none"
     reads_only = purpose in ("search", "read", "none", "write", "git")
     verdict = None if reads_only or len(output) < 4 else runners.verdict(output)
+    if verdict is not None and verdict.kind == "test" and purpose in ("run", "other", "build"):
+        purpose = "test"  # a script of the repository's own that runs the tests
     return Step(call, results, call.text, main, purpose, output, code, sum(durations) if durations else None, verdict, timed_out, harness)

@@ -89,7 +89,7 @@ def test_an_edit_that_broke_tests_and_was_taken_back_is_a_dead_end() -> None:
     assert found(changes.dead_end, tape) == []
     tape.edit("shop/cart.py", "total = sum(prices)").sh("pytest tests/test_cart.py", "4 passed in 0.1s")
     assert found(changes.dead_end, tape) == [
-        "In `shop/cart.py` the edit “total = sum(prices, start=None)” was tried and taken back: `tests/test_cart.py::test_sum` failed with it; another change passed."
+        "In `shop/cart.py` the edit `total = sum(prices, start=None)` was tried and taken back: `tests/test_cart.py::test_sum` failed with it; another change passed."
     ]
 
 

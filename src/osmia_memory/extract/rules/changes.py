@@ -4,9 +4,10 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.rules.common import cite_command, cite_result, one_line
 from osmia_memory.extract.shell import parse
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Claim, Event, Evidence
@@ -92,7 +93,7 @@ def dead_end(view: View) -> Iterator[Finding]:
             continue
         first = failing.verdict.failing[0]
         yield Finding(
-            f"In `{path}` the edit “{tried}” was tried and taken back: `{first.test_id}` failed with it; another change passed.",
+            f"In `{path}` the edit `{tried}` was tried and taken back: `{first.test_id}` failed with it; another change passed.",
             "failure_pattern",
             Claim(path, "dead end", "", re.sub(r"\W+", " ", tried).strip()[:80]),
             (view.cite(view.transcript.events[edit.at], tried), cite_result(view, failing, first.test_id), cite_command(view, step)),
@@ -193,7 +194,50 @@ def rejected(view: View) -> Iterator[Finding]:
         )
 
 
+# --- rejected by the repository's own check -------------------------------------------------------------------------------
+
+_FINDING = re.compile(r"^(?:\s*)([\w./-]+\.\w+):\d+(?::\d+)?:? +(?:error|warning)?:? *(\S.{12,140})$", re.M)
+
+
+def check_rejects(view: View) -> Iterator[Finding]:
+    """A finding of the repository's own check script, in a file that was then edited until the check passed."""
+    told: set[str] = set()
+    for n, step in enumerate(view.steps):
+        main = step.main
+        if (
+            main is None
+            or step.purpose not in ("test", "lint", "run", "build")
+            or not step.exit_code
+            or ("/" not in main.argv[0] and step.purpose != "lint")
+        ):
+            continue
+        if re.search(
+            r"(?:^|/)(?:python[\d.]*|node|go|pytest|ruff|mypy|flake8|eslint|tsc|golangci-lint)$", main.argv[0]
+        ) or view.runs_own_code(step):
+            continue
+        key = commands.runner_key(main)
+        for match in _FINDING.finditer(step.output):
+            path, message = view.relative(match[1]), match[2].strip()
+            later = next((s for s in view.steps[n + 1 :] if s.worked and s.main and commands.runner_key(s.main) == key), None)
+            if (
+                later is None
+                or path not in view.edits_between(step.index, later.index)
+                or message in told
+                or re.search(r"Error\b|Traceback|assert|in \w+$|^in ", message)
+            ):
+                continue
+            told.add(message)
+            yield Finding(
+                f"`{view.relative(key)}` rejects code here with “{one_line(message, 140)}”.",
+                "repo_quirk",
+                Claim(key, "rejects", re.sub(r"\W+", " ", message.lower()).strip()[:80], "yes"),
+                (cite_result(view, step, match[0].strip()), cite_command(view, later)),
+            )
+            break
+
+
 RULES = (
+    Rule("check_rejects", 1, 0.75, 0.01, "the check said so, and passed once it was met", check_rejects),
     Rule("swept_in", 1, 0.8, 0.02, "the submitted patch shows it", swept_in),
     Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
     Rule("dead_end", 1, 0.65, 0.02, "the agent's own reason", dead_end),

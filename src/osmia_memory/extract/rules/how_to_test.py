@@ -38,7 +38,7 @@ def _how_to_test(view: View, run: TestRun) -> str:
         return f"`{command}` runs the whole test suite{behind}{_pace(v.seconds or step.duration_s)}."
     if not where:
         return f"`{command}` runs the tests{behind}."
-    general = view.relative(" ".join((*main.env, *commands.runner(main))))
+    general = command.removesuffix(view.relative(where[0])).rstrip()
     return f"Tests are run with `{general} {_slot(where[0])}`, for example `{command}`{behind}."
 
 
@@ -124,7 +124,7 @@ def tests_of_file(view: View) -> Iterator[Finding]:
         yield Finding(
             f"`{path}` {how} `{command}`{count}.",
             "success_pattern",
-            Claim(path, "tests", "", command),
+            Claim(path, "tests", "", " ".join(commands.targets(main))),
             (cite_command(view, step), cite_result(view, step, v.summary), view.cite(view.transcript.events[edit.at], path)),
             anchors=(f"file:{path}",),
         )
@@ -135,7 +135,11 @@ def _covered(view: View, run: TestRun, where: tuple[str, ...]) -> str | None:
     if not run.verdict.passed or run.is_whole or not 1 <= len(where) <= 2 or commands.is_selective(run.main):
         return None
     before = set(view.edits_between(-1, run.at))
-    sources = [p for p in view.edited if p in before and not is_test_file(p) and re.search(r"\.\w+$", p)]
+    # that Go's tests stand in the folder of the file is no news
+    own_folder = where[0].removeprefix("./").removesuffix("/...").rstrip("/") if run.verdict.tool == "go test" else None
+    sources = [
+        p for p in view.edited if p in before and not is_test_file(p) and re.search(r"\.\w+$", p) and posixpath.dirname(p) != own_folder
+    ]
     linked = [p for p in sources if share_a_name(p, where[0])]
     return next(iter(linked or (sources if len(sources) == 1 else [])), None)
 

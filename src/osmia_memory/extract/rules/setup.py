@@ -4,17 +4,18 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.rules.common import cite_command, cite_result, one_line
 from osmia_memory.extract.shell import Simple, parse
 from osmia_memory.extract.signs import ACCIDENTS, Sign, signs
 from osmia_memory.extract.view import Step, View, as_test_run
 from osmia_memory.models import Claim
 
 _NEAR = 12  # commands: a remedy that comes later than this is another story
-_FIXABLE = ("missing command", "missing module", "permission", "bad option", "version", "service", "missing file", "tool error")
+_FIXABLE = ("missing command", "missing module", "setting", "permission", "bad option", "version", "service", "missing file", "tool error")
 
 
 def _sign(view: View, step: Step) -> Sign | None:
@@ -24,27 +25,27 @@ def _sign(view: View, step: Step) -> Sign | None:
     hidden = bool(re.search(r"\|\||;|\||&&", step.line)) and step.purpose not in ("search", "read")
     if not (step.failed or (hidden and re.search(r"^(?:fatal|error): |command not found", step.output[:4000], re.M))):
         return None
-    for found in signs(step.output):
-        if found.kind in ("tool error", "missing file", "bad option", "service") and (
-            step.purpose == "run" or (step.verdict and step.verdict.failing)
-        ):
-            continue  # the product at work, or the tests it failed
-        if (
-            found.kind == "missing module"
-            and step.purpose == "test"
-            and step.verdict
-            and step.verdict.ran
-            and not step.verdict.broken_build
-        ):
-            continue  # tests ran; what one of them imports is its own affair
-        if found.kind == "missing module" and "/" in found.key and not found.key.startswith("@"):
-            continue  # a Go import path: `go get` is no mystery
-        if found.kind == "missing module" and (found.key.split(".")[0] in view.created_names or _is_of_the_repo(view, found.key)):
-            continue
-        if found.kind == "missing file" and _is_trivial_path(view, found.key, step):
-            continue
-        return found
-    return None
+    return next((found for found in signs(step.output) if _is_of_the_environment(view, step, found)), None)
+
+
+_OF_THE_PRODUCT = ("tool error", "missing file", "bad option", "service", "setting")
+
+
+def _is_of_the_environment(view: View, step: Step, found: Sign) -> bool:
+    """The sign tells of the environment, not of the product at work or of what the run made up."""
+    v = step.verdict
+    runs_product = step.purpose in ("run", "other") and step.main is not None and commands.runner_key(step.main) not in view.runners
+    if found.kind in _OF_THE_PRODUCT and (runs_product or (v is not None and v.failing)):
+        return False
+    if found.kind == "missing module":
+        if v is not None and v.ran and not v.broken_build:
+            return False  # tests ran; what one of them imports is its own affair
+        if "/" in found.key and not found.key.startswith("@"):
+            return False  # a Go import path: `go get` is no mystery
+        if found.key.split(".")[0] in view.created_names:
+            return False
+        return step.purpose == "test" or not _is_of_the_repo(view, found.key)
+    return not (found.kind == "missing file" and _is_trivial_path(view, found.key, step))
 
 
 def _is_of_the_repo(view: View, module: str) -> bool:
@@ -138,10 +139,10 @@ def _same_intent(failed: Simple, c: Simple, sign: Sign, later: Step) -> bool:
         return related and sum(len(w) for w in shared) >= 4
     if sign.kind == "missing module":
         if kind == "test":
-            return commands.purpose(c) == "test" and as_test_run(later) is not None
+            return c is later.main and as_test_run(later) is not None
         return failed.program != c.program and set(failed.argv[1:]) <= set(c.argv[1:])
     if sign.kind == "missing file":
-        return kind == commands.purpose(c) == "test" and as_test_run(later) is not None and bool(_renamed(failed, c, sign))
+        return kind == "test" and c is later.main and as_test_run(later) is not None and bool(_renamed(failed, c, sign))
     if c.program != failed.program:
         return False
     return difflib.SequenceMatcher(None, (*failed.env, *failed.argv), (*c.env, *c.argv), autojunk=False).ratio() >= 0.6
@@ -189,7 +190,7 @@ def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, lat
         return f"`{view.relative(name)}` fails here ({error}); with `{' '.join(added)}` added it works."
     if sign.kind in ("tool error", "bad option", "service"):
         return None  # another command altogether is no remedy for these
-    working = commands.typed(works, 1) if commands.purpose(works) == "test" else commands.short(works, 90)
+    working = commands.typed(works, 1) if later.purpose == "test" else commands.short(works, 90)
     if view.relative(working) == view.relative(name):
         return None
     return f"`{view.relative(name)}` fails here ({error}); `{view.relative(working)}` works."
@@ -198,6 +199,52 @@ def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, lat
 def _fix_value(failed: Simple, works: Simple) -> str:
     added = [w for w in (*works.env, *works.argv) if w not in (*failed.env, *failed.argv)]
     return commands.runner_key(works) if commands.runner_key(works) != commands.runner_key(failed) else " ".join(added)[:80]
+
+
+def told_what_to_add(view: View) -> Iterator[Finding]:
+    """A command of the repository's own that refused, named what it wants, and worked once that was added."""
+    told: set[str] = set()
+    for n, step in enumerate(view.steps):
+        if not step.exit_code or step.harness or view.runs_own_code(step) or (step.verdict and step.verdict.failing):
+            continue
+        found = next((f for later in view.steps[n + 1 : n + 1 + _NEAR] if later.worked and (f := _added(view, step, later))), None)
+        if found is None or found.key in told:
+            continue
+        told.add(found.key)
+        yield Finding(
+            f"`{view.relative(commands.short(found.refused, 80))}` is refused here ({one_line(view.relative(found.line))}); with `{' '.join(found.wanted)}` it works.",
+            "repo_quirk",
+            Claim(found.key, "wants", found.wanted[0].partition("=")[0], "yes"),
+            (cite_result(view, step, found.line), cite_command(view, found.later)),
+        )
+
+
+class _Addition(NamedTuple):
+    refused: Simple
+    later: Step
+    key: str
+    wanted: list[str]
+    line: str  # of the refusal, naming what is wanted
+
+
+def _added(view: View, step: Step, later: Step) -> _Addition | None:
+    """What `later` added to a command of `step` that the refusal had named, if little else differs."""
+    if view.edits_between(step.index, later.index):
+        return None
+    for refused in parse(step.line):
+        for works in parse(later.line):
+            if (
+                works.program != refused.program
+                or works.text == refused.text
+                or commands.purpose(refused) not in ("run", "other", "build", "test")
+            ):
+                continue
+            more = [w for w in (*works.env, *works.argv) if w not in (*refused.env, *refused.argv)]
+            wanted = [w for w in more if re.match(r"--?\w|[A-Z_]+=", w) and w.partition("=")[0] in step.output]
+            line = next((x.strip() for x in step.output.splitlines() if wanted and wanted[0].partition("=")[0] in x), "")
+            if line and len([w for w in refused.argv if w not in works.argv]) <= 1:
+                return _Addition(refused, later, commands.runner_key(works), wanted, line)
+    return None
 
 
 def shell_pitfall(view: View) -> Iterator[Finding]:
@@ -266,7 +313,7 @@ def missing(view: View) -> Iterator[Finding]:
                 Claim(sign.key, "installed", "command", "no"),
                 (cite_result(view, step, sign.line), cite_command(view, step)),
             )
-        elif sign.kind == "missing module" and step.failed:
+        elif sign.kind == "missing module" and step.failed and not _is_of_the_repo(view, sign.key):
             top = sign.key.split(".")[0] if not sign.key.startswith("@") else sign.key
             if top in told or any(
                 other is not step and other.worked and re.search(rf"\bimport {re.escape(top)}\b|-m {re.escape(top)}\b", other.line)
@@ -380,6 +427,7 @@ def _tool(simple: Simple) -> str:
 
 RULES = (
     Rule("fix_up", 1, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
+    Rule("told_what_to_add", 1, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
     Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
     Rule("missing", 1, 0.7, 0.02, "seen once; somebody may install it", missing),
     Rule("sandboxed", 1, 0.65, 0.02, "depends on the engine's settings of that run", sandboxed),

@@ -1,0 +1,1 @@
+"""A small job queue over SQLite."""

@@ -1,0 +1,223 @@
+"""Commands that only read: `query`, `list`, `show`, `stats`, `explain`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from osmia_memory.cli import context
+from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, TenantOption
+
+_TASK_TYPES = ("bug_fix", "feature", "refactor", "test", "docs", "review", "chore", "question", "unknown")
+FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Id of a fact, or the beginning of one that is unique.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(query)
+    app.command("list")(list_facts)
+    app.command()(show)
+    app.command()(explain)
+    app.command()(stats)
+
+
+def query(
+    repo: Annotated[str | None, typer.Option("--repo", help="org/name of the repository of the new task.")] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="The engine that will work on it, such as claude-code.")] = None,
+    task: Annotated[str, typer.Option("--task", help="The task's text; @FILE reads a file, - reads stdin.")] = "",
+    task_type: Annotated[
+        str | None, typer.Option("--task-type", help="bug_fix, feature, refactor, test, docs, review, chore or question.")
+    ] = None,
+    max_facts: Annotated[int | None, typer.Option("--max-facts", min=1, help="Upper bound of bullets; a quota it is not.")] = None,
+    budget: Annotated[int | None, typer.Option("--budget", min=20, help="Upper bound of the block in tokens.")] = None,
+    provenance: Annotated[bool, typer.Option("--provenance", help="Add to each bullet when it was last seen.")] = False,
+    why: Annotated[bool, typer.Option("--explain", help="Print the parts of each score on stderr.")] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+    now: NowOption = None,
+) -> None:
+    """Print the Prior Knowledge block for a new task. Nothing known prints nothing and exits with 0.
+
+    Example: osmia-memory query --repo acme/shop --engine codex --task "fix rounding in the cart total"
+
+    Only reads. An unknown repository is told apart from a known one without matches by "known" in --json.
+    """
+    s = context.session(store, tenant, config, now)
+    if task_type is not None and task_type not in _TASK_TYPES:
+        raise typer.BadParameter(f"{task_type!r} is none of {', '.join(_TASK_TYPES)}", param_hint="--task-type")
+    block = s.memory.prior_knowledge(
+        _text(task), repo=repo, engine=engine, task_type=task_type, max_facts=max_facts, budget_tokens=budget, provenance=provenance
+    )
+    if why:
+        for ranked in block.facts:
+            parts = ", ".join(f"{name} {value:.3f}" for name, value in ranked.parts.items())
+            context.say(
+                f"{ranked.score:.3f} {'standing' if ranked.standing else 'relevant'} {ranked.fact.fact_id} ({parts}): {ranked.fact.content}"
+            )
+    if as_json:
+        facts = [
+            {**fact_row(r.fact), "score": round(r.score, 6), "standing": r.standing, "parts": {k: round(v, 6) for k, v in r.parts.items()}}
+            for r in block.facts
+        ]
+        context.show_json({"known": block.known, "block": block.text, "facts": facts})
+    else:
+        context.show(block.text)
+
+
+def _text(task: str) -> str:
+    if task == "-":
+        return sys.stdin.read()
+    if task.startswith("@"):
+        path = Path(task[1:])
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise typer.BadParameter(f"cannot read `{path}`: {error.strerror}", param_hint="--task") from error
+    return task
+
+
+def fact_row(fact: Any) -> dict[str, Any]:
+    """A fact as printed by --json."""
+    return {
+        "fact_id": fact.fact_id,
+        "content": fact.content,
+        "fact_kind": fact.fact_kind,
+        "scope": fact.scope,
+        "owner": fact.owner,
+        "confidence": round(fact.confidence, 4),
+        "runs": fact.runs,
+        "engines": list(fact.engines),
+        "valid_from": fact.valid_from,
+        "last_seen": fact.last_seen,
+        "decay_rate": fact.decay_rate,
+        "pinned": fact.pinned,
+        "importance": fact.importance,
+        "tags": list(fact.tags),
+        "anchors": list(fact.anchors),
+        "source": fact.source,
+        "superseded_by": fact.superseded_by,
+    }
+
+
+def list_facts(
+    repo: Annotated[str | None, typer.Option("--repo", help="Only facts of this repository.")] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="Only facts about this engine.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="success_pattern, failure_pattern, repo_quirk or general.")] = None,
+    min_runs: Annotated[int, typer.Option("--min-runs", min=1, help="Only facts that at least so many independent runs support.")] = 1,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, most recent first.")] = 50,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """List stored facts, most supported and most recent first.
+
+    Example: osmia-memory list --repo acme/shop --min-runs 2
+    """
+    s = context.session(store, tenant, config, None)
+    facts = s.memory.facts(repo=repo, engine=engine, kind=kind, min_runs=min_runs)
+    for fact in facts[:limit]:
+        if as_json:
+            context.show_json(fact_row(fact))
+        else:
+            print(
+                f"{fact.fact_id[:13]}  {fact.last_seen:%Y-%m-%d}  {fact.runs:>3} run{'s' if fact.runs != 1 else ' '}  {fact.confidence:.2f}  {fact.owner}: {fact.content}"
+            )
+    if len(facts) > limit:
+        context.say(f"{limit} of {len(facts)} shown; raise --limit to see more")
+
+
+def show(
+    fact: FactArgument, as_json: JsonOption = False, store: StoreOption = None, tenant: TenantOption = None, config: ConfigOption = None
+) -> None:
+    """Show one fact with all its fields.
+
+    Example: osmia-memory show f1:3a0c5e
+    """
+    s = context.session(store, tenant, config, None)
+    found = s.memory.fact(fact)
+    row = fact_row(found)
+    if as_json:
+        context.show_json(row)
+        return
+    for name, value in row.items():
+        if value not in (None, [], ""):
+            print(f"{name:<14} {', '.join(map(str, value)) if isinstance(value, list) else value}")
+
+
+def explain(
+    fact: FactArgument, as_json: JsonOption = False, store: StoreOption = None, tenant: TenantOption = None, config: ConfigOption = None
+) -> None:
+    """Why a fact is believed: every run that said it, with its quotes and where they stand.
+
+    Example: osmia-memory explain f1:3a0c5e
+    """
+    s = context.session(store, tenant, config, None)
+    found = s.memory.fact(fact)
+    testimony = s.memory.testimony(found.fact_id)
+    if as_json:
+        context.show_json({"fact": fact_row(found), "witnesses": testimony})
+        return
+    print(
+        f"{found.content}\n  {found.fact_kind} of {found.owner}, confidence {found.confidence:.2f} from {found.runs} independent run{'s' * (found.runs != 1)}, rule {found.source}"
+    )
+    for witness in testimony:
+        run = witness["run"]
+        where = f"{run['engine']} {run['session']} ({run['outcome']}), {run['source']}" if run else "entered by hand"
+        print(f"\n  {witness['observed_at']:%Y-%m-%d %H:%M} {where}")
+        for e in witness["evidence"]:
+            print(f"    record {e['record']}: {e['quote']!r}" + (" (refutes)" if e["polarity"] == "refutes" else ""))
+
+
+def stats(
+    repo: Annotated[str | None, typer.Option("--repo", help="Only this repository's runs.")] = None,
+    engines: Annotated[bool, typer.Option("--engines", help="Show engine profiles.")] = False,
+    patterns: Annotated[bool, typer.Option("--patterns", help="Show patterns over at least three runs.")] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Counts, outcome rates, durations and costs over the stored runs, with sample counts and 95 % intervals.
+
+    Example: osmia-memory stats --repo acme/shop --engines
+    """
+    s = context.session(store, tenant, config, None)
+    report = s.memory.statistics(repo=repo)
+    if as_json:
+        context.show_json(report)
+        return
+    print(f"{report['runs']} runs, {report['facts']} facts ({report['corroborated']} from two or more independent runs)")
+    for group in report["groups"]:
+        print("  " + _group_line(group))
+    if engines or not patterns:
+        for profile in report["profiles"]:
+            print(_profile_line(profile))
+    if patterns:
+        for pattern in report["patterns"]:
+            print(f"  {pattern.description}")
+
+
+def _group_line(group: Any) -> str:
+    name = ", ".join(value for _, value in group.key)
+    rate = (
+        f"{group.successes} of {group.known} known outcomes were successes ({group.interval[0]:.0%} to {group.interval[1]:.0%})"
+        if group.interval
+        else "insufficient data on outcomes"
+    )
+    more = f", median {group.median_duration_s:.0f} s" if group.median_duration_s is not None else ""
+    more += f", median {group.median_cost_usd:.2f} USD" if group.median_cost_usd is not None else ""
+    return f"{name}: {group.runs} run{'s' * (group.runs != 1)}, {rate}{more}"
+
+
+def _profile_line(profile: Any) -> str:
+    name = profile.engine + (f" ({profile.model})" if profile.model else "")
+    if profile.success_rate is None:
+        return f"  {name}: {profile.sample_count} runs, insufficient data"
+    text = f"  {name}: {profile.sample_count} runs, {profile.success_rate:.0%} success ({profile.interval[0]:.0%} to {profile.interval[1]:.0%})"
+    for label, lines in (("strong", profile.strengths), ("weak", profile.weaknesses)):
+        text += "".join(f"\n    {label}: {line}" for line in lines)
+    return text

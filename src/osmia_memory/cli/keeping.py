@@ -1,0 +1,138 @@
+"""Commands that look after the store: `import`, `export`, `verify`, `doctor`, `redact`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from osmia_memory.cli import context
+from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, StrictOption, TenantOption
+from osmia_memory.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("import")(import_rows)
+    app.command()(export)
+    app.command()(verify)
+    app.command()(doctor)
+    app.command()(redact)
+
+
+def import_rows(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSONL rows, one object a line; `-` reads stdin.")],
+    ignore_unknown: Annotated[bool, typer.Option("--ignore-unknown", help="Pass over unknown fields instead of refusing the row.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows; write nothing.")] = False,
+    as_json: JsonOption = False,
+    strict: StrictOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+    now: NowOption = None,
+) -> None:
+    """Import fact, evidence, edge, pattern, engine_profile and run rows.
+
+    Example: osmia-memory import facts.jsonl --tenant ticketing
+
+    A row equal to a known fact changes nothing and is reported as known. A bad row is named with its line and field.
+    """
+    s = context.session(store, tenant, config, now)
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read `{file}`: {error.strerror}") from error
+    report = s.memory.import_rows(data, name=file, ignore_unknown=ignore_unknown, dry_run=dry_run)
+    for where, reason in report.rejected:
+        context.say(f"  {where}: {reason}")
+    if as_json:
+        context.show_json(report)
+    else:
+        print(
+            f"{'would import' if dry_run else 'imported'} {report.added} new, {report.known} known already, {len(report.rejected)} rejected"
+        )
+    if report.rejected and (strict or not report.added + report.known):
+        raise SystemExit(1)
+
+
+def export(
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; stdout if absent.")] = None,
+    repo: Annotated[str | None, typer.Option("--repo", help="Only facts and runs of this repository.")] = None,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Add recording times; without them equal knowledge exports byte-equal.")
+    ] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Export a tenant's knowledge as sorted, canonical JSONL that `import` takes.
+
+    Example: osmia-memory export --out memory.jsonl
+    """
+    del as_json  # the format is JSON anyway
+    s = context.session(store, tenant, config, None)
+    lines = s.memory.export_rows(repo=repo, recorded=recorded)
+    if out is None:
+        for line in lines:
+            sys.stdout.write(line + "\n")
+        return
+    count = 0
+    partial = out.with_name(out.name + ".part")  # a reader never sees half an export
+    with partial.open("w", encoding="utf-8") as file:
+        for line in lines:
+            file.write(line + "\n")
+            count += 1
+    partial.replace(out)
+    context.say(f"{count} rows written to {out}")
+
+
+def verify(as_json: JsonOption = False, store: StoreOption = None, config: ConfigOption = None) -> None:
+    """Check the store's own promises: ids, folds, quotes, edges, index and tenants. Exit status 1 if one is broken.
+
+    Example: osmia-memory verify --store memory.duckdb
+    """
+    s = context.session(store, "verify", config, None)
+    problems = s.memory.verify()
+    if as_json:
+        context.show_json({"problems": problems})
+    else:
+        for problem in problems:
+            print(problem)
+        print(f"{len(problems)} problem{'s' * (len(problems) != 1)} found" if problems else "the store is sound")
+    if problems:
+        raise SystemExit(1)
+
+
+def doctor(as_json: JsonOption = False, store: StoreOption = None, config: ConfigOption = None) -> None:
+    """Say how the store is: size, version, counts, who holds it. Works on a locked, corrupt or missing one.
+
+    Example: osmia-memory doctor --store memory.duckdb
+    """
+    s = context.session(store, "doctor", config, None)
+    report = s.memory.doctor()
+    if as_json:
+        context.show_json(report)
+        return
+    for name, value in report.items():
+        print(f"{name.replace('_', ' '):<18} {value}")
+
+
+def redact() -> None:
+    """Mask secrets in JSONL {"text"} lines from stdin, to stdout, with a key that lives as long as the command.
+
+    Example: echo '{"text": "password=hunter2secret"}' | osmia-memory redact
+    """
+    import json
+    import secrets
+
+    from osmia_memory.transcripts.redact import Redactor
+
+    redactor = Redactor(secrets.token_bytes(32))
+    for number, line in enumerate(sys.stdin):
+        try:
+            row = json.loads(line)
+            text = row["text"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"line {number + 1} is no JSON object with a `text`") from error
+        context.show_json({"text": redactor.redact(text)})

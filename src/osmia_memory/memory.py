@@ -1,0 +1,218 @@
+"""Memory: the facade that the command line, hooks and servers call. Opens nothing until it is used, holds nothing open."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from osmia_memory import render, retrieve, similarity
+from osmia_memory.config import Settings
+from osmia_memory.errors import InputError, TenantError
+from osmia_memory.models import Fact, Outcome, Query, Ranked, Skip, TaskType
+from osmia_memory.store.fact_store import FactStore
+
+if TYPE_CHECKING:  # a query does not pay for reading transcripts
+    from osmia_memory.pipeline import RunReport
+    from osmia_memory.transcripts.read import ReadOptions
+
+_LOAD_WHOLE = 3000  # facts of the query's owners up to which all are ranked; of more, the best lexical matches
+_SHORTLIST = 600
+_LATEST = 300
+
+
+class Block(NamedTuple):
+    """An answer to a query: the text for the prompt ("" if nothing is known) and what it was made of."""
+
+    text: str
+    facts: tuple[Ranked, ...]
+    known: bool  # whether anything was ever stored for this tenant and repository
+
+
+def utc_now() -> datetime:
+    """The clock that `Memory` uses unless it is given one."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One tenant's view of one store. Other tenants' knowledge cannot be reached through it."""
+
+    store_path: Path
+    tenant: str
+    settings: Settings = Settings()
+    clock: Callable[[], datetime] = field(default=utc_now)
+
+    def __post_init__(self) -> None:
+        if not self.tenant.strip():
+            raise TenantError("a tenant is required; pass one, there is no wildcard")
+
+    @cached_property
+    def store(self) -> FactStore:
+        """The store, opened for each operation and let go of."""
+        return FactStore(self.store_path, lock_wait_seconds=self.settings.lock_wait_seconds)
+
+    # --- writing ----------------------------------------------------------------------------------------------------------
+
+    def extract(
+        self,
+        paths: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        repo: str | None = None,
+        engine: str | None = None,
+        outcome: Outcome | None = None,
+        at: datetime | None = None,
+        dry_run: bool = False,
+    ) -> "Iterator[RunReport | Skip]":
+        """Read transcripts and store what they teach, run by run; `dry_run` writes nothing and shows each run's own plan.
+
+        A run that is stored already in this version costs one look-up. What could not be read comes out as `Skip`.
+        """
+        from osmia_memory import pipeline
+        from osmia_memory.transcripts.read import read_all
+
+        key = b"a dry run keeps no masks" if dry_run else self.store.redaction_key()
+        items = read_all(paths, self._options(key, repo, engine, outcome, at), stdin)
+        return pipeline.preview(items) if dry_run else pipeline.store_runs(items, self.store, self.clock)
+
+    def _options(self, key: bytes, repo: str | None, engine: str | None, outcome: Outcome | None, at: datetime | None) -> "ReadOptions":
+        from osmia_memory.transcripts.read import ReadOptions
+        from osmia_memory.transcripts.redact import Redactor
+
+        return ReadOptions(tenant=self.tenant, repo=repo, engine=engine, outcome=outcome, at=at, redactor=Redactor(key))
+
+    def retract(self, fact_id: str, reason: str) -> None:
+        """Withdraw a fact for good; later runs do not bring it back."""
+        self.store.retract(self.tenant, fact_id, reason, at=self.clock())
+
+    def restore(self, fact_id: str) -> None:
+        """Undo a retraction."""
+        self.store.restore(self.tenant, fact_id, at=self.clock())
+
+    def edit(self, fact_id: str, content: str) -> None:
+        """Reword a fact; later runs do not change the wording back."""
+        from osmia_memory.transcripts.redact import Redactor
+
+        self.store.edit(self.tenant, fact_id, Redactor(self.store.redaction_key()).redact(content), at=self.clock())
+
+    def pin(self, fact_id: str, pinned: bool) -> None:
+        """Set or take off a pin."""
+        (self.store.pin if pinned else self.store.unpin)(self.tenant, fact_id, at=self.clock())
+
+    # --- asking -----------------------------------------------------------------------------------------------------------
+
+    def prior_knowledge(
+        self,
+        task: str,
+        *,
+        repo: str | None,
+        engine: str | None = None,
+        task_type: TaskType | None = None,
+        max_facts: int | None = None,
+        budget_tokens: int | None = None,
+        provenance: bool = False,
+    ) -> Block:
+        """The block for a new task; the empty string if nothing that is known belongs to it. Only reads."""
+        query = Query(self.tenant, task, repo, engine, task_type)
+        if not self.store_path.exists():
+            return Block("", (), known=False)
+        known, facts, statistics, known_terms = self._candidates(query)
+        ranked = retrieve.rank(
+            query,
+            facts,
+            now=self.clock(),
+            known_terms=known_terms,
+            embed=self._embed() if facts else None,
+            statistics=statistics,
+            max_facts=max_facts or self.settings.max_facts_per_query,
+            decay_interval_hours=self.settings.decay_interval_hours,
+            prune_threshold=self.settings.prune_threshold,
+        )
+        text = render.prior_knowledge(ranked, budget_tokens=budget_tokens or self.settings.max_block_tokens, provenance=provenance)
+        return Block(text, tuple(ranked), known)
+
+    def _candidates(self, query: Query) -> tuple[bool, list[Fact], retrieve.Statistics | None, set[str]]:
+        """(is the repository known, facts to rank, term statistics if they are a shortlist, terms of the task that occur in its runs)."""
+        owners = retrieve.owners(query)
+        terms = similarity.query_terms(query.task)
+        with self.store.session() as s:
+            known = bool(query.repo) and s.known_repo(self.tenant, query.repo or "")
+            words = s.terms_known(self.tenant, query.repo, similarity.terms(query.task)) if query.repo else set()
+            facts = s.facts(self.tenant, owners, limit=_LOAD_WHOLE + 1) if owners else []
+            if len(facts) <= _LOAD_WHOLE:
+                return known, facts, None, words
+            counted = s.term_statistics(self.tenant, owners, terms)
+            best = [fact_id for fact_id, _ in s.search(self.tenant, owners, terms, _SHORTLIST)]
+            # how things are run here is seen by nearly every run, so the latest facts hold it
+            shortlist = {f.fact_id: f for f in (*s.facts_by_id(self.tenant, best), *facts[:_LATEST])}
+        return known, list(shortlist.values()), retrieve.Statistics(counted.documents, counted.frequencies), words
+
+    def _embed(self) -> Callable[[Sequence[str]], Any] | None:
+        if not self.settings.embedding:
+            return None
+        from osmia_memory import embedding
+
+        return embedding.load()
+
+    def facts(self, *, repo: str | None = None, engine: str | None = None, kind: str | None = None, min_runs: int = 1) -> list[Fact]:
+        """Current facts, most supported and then most recent first."""
+        if not self.store_path.exists():
+            return []
+        owners = [("repo", repo)] if repo else [("engine", engine)] if engine else None
+        found = [f for f in self.store.facts(self.tenant, owners) if f.runs >= min_runs and kind in (None, f.fact_kind)]
+        return sorted(found, key=lambda f: (-f.runs, -f.last_seen.timestamp(), f.fact_id))
+
+    def fact(self, prefix: str) -> Fact:
+        """The fact with this id, or with an id that begins so.
+
+        Raises:
+            InputError: none, or more than one.
+        """
+        ids = [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")] if self.store_path.exists() else []
+        if len(ids) > 1:
+            raise InputError(f"{prefix!r} is the beginning of {len(ids)} facts: {', '.join(ids[:4])}; give more of the id")
+        fact = self.store.fact(self.tenant, ids[0]) if ids else None
+        if fact is None:
+            raise InputError(f"tenant {self.tenant!r} has no fact {prefix!r} in `{self.store_path}`; `osmia-memory list` shows the ids")
+        return fact
+
+    def retracted(self, prefix: str) -> str:
+        """Id of the retracted fact that begins so.
+
+        Raises:
+            InputError: none, or more than one.
+        """
+        ids = [i for i in self.store.tombstones(self.tenant) if i.startswith(prefix)] if self.store_path.exists() else []
+        if len(ids) != 1:
+            raise InputError(f"{len(ids)} retracted facts begin with {prefix!r}" + (f": {', '.join(sorted(ids)[:4])}" if ids else ""))
+        return ids[0]
+
+    def testimony(self, fact_id: str) -> list[dict[str, Any]]:
+        """Every run that said it, oldest first, with its quotes and where they stand."""
+        with self.store.session() as s:
+            witnesses = sorted(s.witnesses(self.tenant, fact_id), key=lambda w: (w.observed_at, w.run_id))
+            runs = {w.run_id: s.run(self.tenant, w.run_id) for w in witnesses if w.run_id}
+        return [
+            {
+                "observed_at": w.observed_at,
+                "source": w.candidate.source,
+                "content": w.candidate.content,
+                "run": None
+                if (run := runs.get(w.run_id)) is None
+                else {
+                    "run_id": run.run_id,
+                    "engine": run.engine,
+                    "session": run.session_id,
+                    "outcome": run.outcome,
+                    "source": run.source,
+                    "title": run.title,
+                },
+                "evidence": [
+                    {"record": e.record, "event": e.event_index, "quote": e.quote, "span": list(e.span), "polarity": e.polarity}
+                    for e in w.candidate.evidence
+                ],
+            }
+            for w in witnesses
+        ]

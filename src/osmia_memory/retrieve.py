@@ -1,0 +1,339 @@
+"""Which known facts belong to a task, in which order, and why. Pure: (query, facts, now) -> ranked facts with the parts of each score.
+
+    score     = relevance x effective confidence x min(importance, 2) x recency
+    relevance = lexical + SEMANTIC_WEIGHT x semantic
+
+`lexical` is BM25 with each term's rarity scaled to [0, 1], divided by the square root of the query's weight, so that long and short
+tasks compare. `semantic` is the cosine of the two texts' embeddings, 0 without a model. A fact has to reach a floor of relevance, which
+rises with the number of facts: among many, some match by chance. Apart from that, up to three *standing* facts (how to test, lint and
+build here, what fails anyway) accompany a task that is about this repository.
+
+Knows nothing about storage, language models or rendering; an embedding comes in as a function.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from osmia_memory import aging, similarity
+from osmia_memory.instructions import instruction_kind
+from osmia_memory.models import CODE_CHANGING, Fact, Query, Ranked
+
+# Origin of the numbers: benchmarks/retrieval.py, which leaves each ingredient out in turn.
+K1 = 0.6
+B = 0.3
+BACKGROUND = 10  # facts about anything else, imagined beside the known ones: in a store of three, no word is common yet
+LEAST_RARITY = 0.35  # a word of every fact tells no two apart, but still says that the task is on them
+TYPICAL_TERMS = 30  # terms of a fact of usual length; a constant, so that a fact's score does not depend on the others' length
+SEMANTIC_WEIGHT = 0.7
+EMBED_AT_MOST = 400  # facts; beyond that only the best lexical matches are embedded
+FLOOR = 0.2
+FLOOR_PER_LOG_FACT = 0.09
+FLOOR_WITHOUT_EMBEDDING = -0.15  # added where there is no cosine, of which every fair match has some
+GROUNDS = 2  # telling words that a fact has to share with the task
+SEMANTIC_GROUND = 0.5  # cosine of everyday texts with facts on code: below 0.49 among 180,000 pairs
+FEWEST_FACTS = 8  # a smaller store is treated as one of this size
+SHARE_OF_BEST = 0.25  # of the best score; a fact that is far weaker is left out
+RECENCY_HOURS = 720
+RECENCY_EXPONENT = 0.25  # one voter among others: as a plain factor it drowns relevance
+AS_WELL = 0.95  # from this share of the other's relevance on, two facts match equally well
+MAX_STANDING = 3
+FREQUENT_RUNS = 3  # hit a failure that is called frequent, at least, and
+FREQUENT_SHARE = 0.2  # of the runs of the fact that most runs saw
+HIDDEN_TAGS = frozenset({"rule_proposal", "stale"})  # kept out of the block until a person decides
+NEEDS_MORE_RUNS = "corroborate"  # tag of what is worth telling only if several independent runs say so
+NO_TESTS_NEEDED = frozenset({"docs", "question", "review"})
+
+Embed = Callable[[Sequence[str]], Any]
+
+
+class Statistics(NamedTuple):
+    """How often terms occur among all facts of the query's owners, where `rank` is given only a shortlist of them."""
+
+    documents: int
+    frequencies: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A visible fact with what its score is made of."""
+
+    fact: Fact
+    relevance: float
+    worth: float  # confidence x importance x recency
+    score: float
+    parts: Mapping[str, float]
+
+
+def owners(query: Query) -> tuple[tuple[str, str], ...]:
+    """The (scope, owner) pairs whose facts may be shown for `query`."""
+    pairs = (("repo", query.repo), ("org", query.repo.partition("/")[0] if query.repo else None), ("engine", query.engine))
+    return tuple((scope, owner) for scope, owner in pairs if owner)
+
+
+def rank(
+    query: Query,
+    facts: Sequence[Fact],
+    *,
+    now: datetime,
+    known_terms: Collection[str] = (),
+    embed: Embed | None = None,
+    statistics: Statistics | None = None,
+    contradictions: Collection[tuple[str, str]] = (),
+    max_facts: int = 10,
+    decay_interval_hours: int = 24,
+    prune_threshold: float = 0.05,
+) -> list[Ranked]:
+    """The facts to show for `query`, best first, standing ones last; none if nothing known belongs to it.
+
+    `facts` are all facts of the query's owners, or a shortlist of them together with the `statistics` of all. `known_terms` are terms
+    of this repository's runs (`similarity.terms`); a task that names them is a task on it. `embed` maps n texts to an n x d array of
+    unit vectors. `contradictions` are pairs of ids of facts that contradict each other and are both still held.
+    Equal input gives equal output: ties are broken by id.
+    """
+    visible = [f for f in facts if _is_visible(f, query, now, decay_interval_hours, prune_threshold)]
+    if not visible or max_facts < 1:
+        return []
+    weights = _without_owner(similarity.query_terms(query.task), query)
+    documents = {f.fact_id: similarity.index_terms(f) for f in visible}
+    statistics = statistics or _statistics(documents)
+    lexical = _lexical(weights, documents, statistics)
+    semantic = _semantic(query.task, visible, lexical, embed) if weights else {}
+    matches = [_weigh(f, lexical[f.fact_id], semantic.get(f.fact_id, 0.0), now, decay_interval_hours) for f in visible]
+    floor = _floor(statistics.documents, embed is not None)
+    at_home = _is_on_this_repository(query, weights, statistics, known_terms)
+    passing = [m for m in matches if m.relevance >= floor and (at_home or _is_grounded(m, weights, documents[m.fact.fact_id]))]
+    strong = _without_repeats(_strong(_corroborated_first(passing)))
+    standing = _standing(query, matches, strong, min(MAX_STANDING, max_facts // 2)) if passing or at_home else []
+    chosen = [(m, False) for m in strong[: max_facts - len(standing)]] + [(m, True) for m in standing]
+    ranked = [Ranked(m.fact, m.score, {**m.parts, "floor": floor}, standing=extra) for m, extra in chosen]
+    return _disputes(ranked, {f.fact_id: f for f in visible}, contradictions)
+
+
+def _is_visible(fact: Fact, query: Query, now: datetime, interval_hours: int, threshold: float) -> bool:
+    return (
+        fact.tenant_id == query.tenant_id
+        and (fact.scope, fact.owner) in owners(query)
+        and fact.superseded_by is None
+        and (fact.valid_to is None or fact.valid_to > now)
+        and not HIDDEN_TAGS.intersection(fact.tags)
+        and (fact.runs > 1 or fact.pinned or NEEDS_MORE_RUNS not in fact.tags)
+        and not aging.is_prunable(fact, now, threshold=threshold, interval_hours=interval_hours)
+    )
+
+
+# --- relevance --------------------------------------------------------------------------------------------------------
+
+
+def _without_owner(weights: Mapping[str, float], query: Query) -> Mapping[str, float]:
+    """The repository's own name says nothing: each of its facts could hold it."""
+    own = similarity.terms(query.repo or "")
+    return {term: weight for term, weight in weights.items() if term not in own}
+
+
+def _statistics(documents: Mapping[str, Mapping[str, int]]) -> Statistics:
+    frequencies: Counter[str] = Counter()
+    for document in documents.values():
+        frequencies.update(document.keys())
+    return Statistics(len(documents), frequencies)
+
+
+def _lexical(weights: Mapping[str, float], documents: Mapping[str, Mapping[str, int]], statistics: Statistics) -> dict[str, float]:
+    total = statistics.documents + BACKGROUND
+    rarest = math.log(total / 1.5)
+    scale = {
+        term: weight * max(LEAST_RARITY, math.log(total / (statistics.frequencies.get(term, 0) + 0.5)) / rarest)
+        for term, weight in weights.items()
+    }
+    norm = math.sqrt(sum(weights.values())) or 1.0
+    return {fact_id: _bm25(scale, document) / norm for fact_id, document in documents.items()}
+
+
+def _bm25(scale: Mapping[str, float], document: Mapping[str, int]) -> float:
+    damping = K1 * (1 - B + B * sum(document.values()) / TYPICAL_TERMS)
+    return math.fsum(scale[t] * n * (K1 + 1) / (n + damping) for t, n in document.items() if t in scale)
+
+
+def _semantic(task: str, facts: Sequence[Fact], lexical: Mapping[str, float], embed: Embed | None) -> dict[str, float]:
+    if embed is None:
+        return {}
+    closest = sorted(facts, key=lambda f: (-lexical[f.fact_id], f.fact_id))[:EMBED_AT_MOST]
+    vectors = embed([task, *(f.content for f in closest)])
+    return {f.fact_id: max(0.0, round(float(c), 6)) for f, c in zip(closest, vectors[1:] @ vectors[0], strict=True)}
+
+
+def _weigh(fact: Fact, lexical: float, semantic: float, now: datetime, interval_hours: int) -> _Match:
+    confidence = aging.current_confidence(fact, now, interval_hours)
+    importance = 2.0 if fact.pinned else min(fact.importance, 2.0)
+    age_hours = max(0.0, (now - fact.last_seen) / timedelta(hours=1))
+    recency = (1 / (1 + age_hours / RECENCY_HOURS)) ** RECENCY_EXPONENT
+    relevance = lexical + SEMANTIC_WEIGHT * semantic
+    worth = confidence * importance * recency
+    parts = {
+        "lexical": lexical,
+        "semantic": semantic,
+        "relevance": relevance,
+        "confidence": confidence,
+        "importance": importance,
+        "recency": recency,
+    }
+    return _Match(fact, relevance, worth, relevance * worth, parts)
+
+
+def _floor(documents: int, embedded: bool) -> float:
+    floor = FLOOR + FLOOR_PER_LOG_FACT * math.log(max(documents, FEWEST_FACTS))
+    return floor if embedded else floor + FLOOR_WITHOUT_EMBEDDING
+
+
+def _is_grounded(match: _Match, weights: Mapping[str, float], document: Mapping[str, int]) -> bool:
+    """One everyday word in common is chance; two, a name of code, or nearly the same meaning are not."""
+    telling = similarity.telling(weights)
+    common = [term for term in telling if term in document]
+    needed = min(GROUNDS, len(telling))
+    return (len(common) >= needed > 0) or any(similarity.is_compound(term) for term in common) or match.parts["semantic"] >= SEMANTIC_GROUND
+
+
+# --- which of the relevant ones ---------------------------------------------------------------------------------------
+
+
+def _corroborated_first(matches: Sequence[_Match]) -> list[_Match]:
+    """By score; but what one run said never outranks what several said and what matches as well, and an instruction no match of theirs."""
+    several = [m for m in matches if _is_trusted(m.fact)]
+    capped = []
+    for m in matches:
+        if not _is_trusted(m.fact):
+            bar = 0.0 if instruction_kind(m.fact.content) else AS_WELL * m.relevance
+            as_good = [other.score for other in several if other.relevance >= bar]
+            m = replace(m, score=min([m.score, *as_good]))
+        capped.append(m)
+    return sorted(capped, key=lambda m: (-m.score, not _is_trusted(m.fact), m.fact.fact_id))
+
+
+def _is_trusted(fact: Fact) -> bool:
+    return fact.runs >= 2 or fact.pinned
+
+
+def _strong(matches: Sequence[_Match]) -> list[_Match]:
+    return [m for m in matches if m.score >= SHARE_OF_BEST * matches[0].score]
+
+
+def _without_repeats(matches: Iterable[_Match]) -> list[_Match]:
+    kept: list[_Match] = []
+    for m in matches:
+        if not any(similarity.same_statement(m.fact.content, other.fact.content) for other in kept):
+            kept.append(m)
+    return kept
+
+
+def _disputes(ranked: Sequence[Ranked], visible: Mapping[str, Fact], contradictions: Collection[tuple[str, str]]) -> list[Ranked]:
+    """Both sides of an unresolved contradiction become one entry: the better ranked side, disputed by the other."""
+    against: dict[str, str] = {}
+    for a, b in sorted(contradictions):
+        against.setdefault(a, b)
+        against.setdefault(b, a)
+    told: set[str] = set()
+    result = []
+    for entry in ranked:
+        other = visible.get(against.get(entry.fact.fact_id, ""))
+        if entry.fact.fact_id in told:
+            continue
+        if other is not None:
+            told.add(other.fact_id)
+            entry = replace(entry, disputed_by=other)
+        result.append(entry)
+    return result
+
+
+# --- standing facts ---------------------------------------------------------------------------------------------------
+
+_RUNNER = re.compile(
+    r"""(?ix)(?<![\w/.-])(?:
+      (?:py\.?test|tox|nox|vitest|jest|ctest|rspec|phpunit|nextest|gotestsum|golangci-lint|ruff|flake8|mypy|eslint|clippy|pre-commit)(?![\w/.-])
+    | (?:npm|pnpm|yarn|bun|deno|cargo|go|make|just|mise|task|rake|mix|mvn|(?:\./)?gradlew?|dotnet|swift|sbt|bazel|cmake|composer|hatch|poetry
+        |uv|pdm|bundle|dune|stack|cabal|zig|meson|ninja|lein|nx|turbo)
+        \s+(?:run\s+|exec\s+|-\S+\s+)*(?:[\w./:-]*(?:test|tests|check|lint|vet|build|compile|typecheck|fmt|verify|clippy|spec|pytest|ruff|mypy))(?!\w)
+    | \S*/?(?:runtests?|run_tests?|tests?|check|lint)\.(?:py|sh|js|pl)(?!\w)
+    | (?:\./)?(?:bin|scripts?|tools|dev|hack|ci)/(?:run[-_]?)?(?:tests?|checks?|lint|ci|verify)\b
+    | python3?\s+-m\s+(?:pytest|unittest|tox|nox|mypy|ruff|build)
+    )"""
+)
+_HOW_TO = re.compile(
+    r"""(?ix)\b(?:
+      tests?\s+(?:(?:are|is)\s+)?(?:run|runs|built|executed|command|entry|suite)\b | \btests\b.{0,60}\bare\s+run\b
+    | (?:run|runs|running|executes?)\s+(?:\w+\s+){0,3}(?:tests|suite|checks|linters?|lint|gate)\b
+    | (?:whole|complete|full|default|entire)\s+(?:\w+\s+)?(?:checks?|suite|gate|build|tests)\b
+    | lint(?:ing|s|ers?)?\b(?!/) | type-?checks?\b | before\s+(?:handing|committing|pushing)
+    | not\s+installed | No\s+module\s+named
+    )"""
+)
+_BASELINE = re.compile(
+    r"(?i)\b(?:on|with|in|from) (?:an? |the )?(?:unmodified|untouched|unchanged|clean|pristine|fresh) (?:code|checkout|tree|clone|main|master|copy)\b"
+)
+_SOURCE_FILE = re.compile(r"[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|kt|rb|c|cc|cpp|h|cs|php|swift|scala)\b(?!::)")
+_LINT = re.compile(r"(?i)\b(?:lint\w*|clippy|ruff|mypy|eslint|flake8|type-?check\w*|fmt|vet)\b")
+_TEST = re.compile(r"(?i)\b(?:tests?|pytest|suite|nextest|vitest|jest|ctest|tox|gate|checks?)\b")
+
+
+def is_standing(fact: Fact, most_runs: int = 0) -> bool:
+    """Whether a fact helps with nearly every task in its repository: how tests, lint and build run, or what fails anyway.
+
+    Extraction marks its facts by the tag `standing`. A fact without tags, imported or saved by hand, is recognised by its text: it names
+    a runner and says in general how things are run, or that something fails on unmodified code. A failure is standing too if many runs
+    hit it, compared with `most_runs`, the number of runs that saw the best known fact.
+    """
+    if fact.scope == "engine":  # of use in half of the tasks at best, whatever the repository
+        return False
+    if "standing" in fact.tags or _is_frequent_failure(fact, most_runs):
+        return True
+    if fact.tags:
+        return False
+    if _BASELINE.search(fact.content):
+        return True
+    names_files = len(set(_SOURCE_FILE.findall(fact.content))) > 1  # then it is about those files
+    return not names_files and bool(_RUNNER.search(fact.content) and _HOW_TO.search(fact.content))
+
+
+def _is_frequent_failure(fact: Fact, most_runs: int) -> bool:
+    return fact.fact_kind == "failure_pattern" and fact.runs >= FREQUENT_RUNS and fact.runs >= FREQUENT_SHARE * most_runs
+
+
+def _purpose(fact: Fact) -> str:
+    if fact.fact_kind == "failure_pattern" or _BASELINE.search(fact.content):
+        return "failure"
+    lint, test = _LINT.search(fact.content), _TEST.search(fact.content)
+    if lint and (test is None or lint.start() < test.start()):
+        return "lint"
+    return "test" if test else "build"
+
+
+def _standing(query: Query, matches: Sequence[_Match], chosen: Sequence[_Match], at_most: int) -> list[_Match]:
+    """The best standing facts not chosen yet, one for each purpose: by worth, share of the runs that saw them, and fit to the task."""
+    if query.task_type in NO_TESTS_NEEDED:
+        return []
+    shown = {m.fact.fact_id for m in chosen}
+    most_runs = max((m.fact.runs for m in matches if m.fact.scope != "engine"), default=1)
+    best: dict[str, tuple[float, _Match]] = {}
+    for m in sorted(matches, key=lambda m: m.fact.fact_id):
+        if m.fact.fact_id not in shown and is_standing(m.fact, most_runs):
+            value = m.worth * (1 + m.relevance) * (1 + m.fact.runs / most_runs)
+            if value > best.get(_purpose(m.fact), (0.0,))[0]:
+                best[_purpose(m.fact)] = (value, m)
+    ordered = sorted(best.values(), key=lambda pair: (-pair[0], pair[1].fact.fact_id))
+    return [m for m in _without_repeats([*chosen, *(m for _, m in ordered)]) if m.fact.fact_id not in shown][:at_most]
+
+
+def _is_on_this_repository(query: Query, weights: Mapping[str, float], statistics: Statistics, known_terms: Collection[str]) -> bool:
+    """Whether the task is about code here: by its type, or by naming what occurs in this repository's facts and runs."""
+    if query.task_type in CODE_CHANGING:
+        return True
+    telling = similarity.telling(weights)
+    named = [term for term in telling if statistics.frequencies.get(term) or term in known_terms]
+    if any(similarity.is_compound(term) for term in named):
+        return True
+    generic = sum(1 for term in weights if term not in telling and statistics.frequencies.get(term))
+    needed = GROUNDS + max(0, int(math.log10(max(statistics.documents, 1) / 100)))  # a large store holds many an everyday word
+    return bool(named) and len(named) + generic / 2 >= min(needed, len(telling))

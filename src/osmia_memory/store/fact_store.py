@@ -1,0 +1,94 @@
+"""The store of facts: one DuckDB file, opened for one operation or one short session at a time."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from osmia_memory.errors import InternalError, StoreError
+from osmia_memory.store import connection as connections
+from osmia_memory.store.applying import Applying
+from osmia_memory.store.editing import Editing
+from osmia_memory.store.lexical import Searching
+from osmia_memory.store.operations import Connection
+from osmia_memory.store.reading import Reading
+
+
+class _AllOperations(Reading, Searching, Applying, Editing):
+    """Every operation, wherever its connection comes from."""
+
+
+class Session(_AllOperations):
+    """The same operations on one open connection; each write is a transaction of its own."""
+
+    def __init__(self, connection: Connection, path: Path, *, write: bool) -> None:
+        self._connection = connection
+        self._path = path
+        self._may_write = write
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return nullcontext(self._connection)
+
+    def _open_for_writing(self) -> AbstractContextManager[Connection]:
+        if not self._may_write:
+            raise InternalError("a write within a session for reading; open it with `write=True`")
+        return nullcontext(self._connection)
+
+    def _transaction(self, connection: Connection) -> AbstractContextManager[Connection]:
+        return connections.transaction(connection, self._path)
+
+
+class FactStore(_AllOperations):
+    """One store. Nothing is opened until the first operation, and nothing stays open after it (about 13 ms each).
+
+    Any number of processes may use one file: readers together, a writer alone, each waiting up to `lock_wait_seconds` for its turn.
+    """
+
+    def __init__(self, path: Path | str, *, lock_wait_seconds: float = 5.0, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self.lock_wait_seconds = lock_wait_seconds
+        self.read_only = read_only
+        self._open = threading.local()  # the session that this thread is in
+
+    @contextmanager
+    def session(self, *, write: bool = False) -> Iterator[Session]:
+        """One connection for several operations. Others wait meanwhile: keep it below 200 ms and come back for more.
+
+        Raises:
+            StoreLockedError: another process held the store for all of `lock_wait_seconds`.
+            StoreCorruptError, StoreVersionError, StoreError: the file cannot be used; the message says what to do.
+        """
+        if write and self.read_only:
+            raise StoreError(f"{str(self.path)!r} was opened read-only; nothing can be stored in it")
+        current: Session | None = getattr(self._open, "session", None)
+        if current is not None:
+            yield current
+            return
+        with connections.opened(self.path, write=write, may_upgrade=not self.read_only, wait_seconds=self.lock_wait_seconds) as connection:
+            self._open.session = Session(connection, self.path, write=write)
+            try:
+                yield self._open.session
+            finally:
+                self._open.session = None
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self.session() as session, session._reading() as connection:
+            yield connection
+
+    @contextmanager
+    def _open_for_writing(self) -> Iterator[Connection]:
+        with self.session(write=True) as session, session._open_for_writing() as connection:
+            yield connection
+
+    def _transaction(self, connection: Connection) -> AbstractContextManager[Connection]:
+        return connections.transaction(connection, self.path)
+
+    def redaction_key(self) -> bytes:
+        """32 random bytes of this store, for masks that are equal within it only. Creates the store if there is none."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            with self.session(write=True):
+                pass
+        with self._reading() as connection:
+            found: bytes = connection.execute("SELECT redaction_key FROM state").fetchall()[0][0]
+        return found

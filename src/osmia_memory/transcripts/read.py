@@ -1,0 +1,93 @@
+"""Files of finished runs -> transcripts. Which reader a file needs is decided by its content, never by its name."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from osmia_memory.errors import TranscriptError
+from osmia_memory.models import Skip, Transcript
+from osmia_memory.transcripts import claude_code, codex, mini_swe, taskrun
+from osmia_memory.transcripts.context import Context, ReadOptions
+from osmia_memory.transcripts.records import Content, take_apart
+from osmia_memory.transcripts.sidecar import is_sidecar
+from osmia_memory.transcripts.sources import Source, expected_to_be_one, sources
+
+__all__ = ["READERS", "ReadOptions", "Reader", "Source", "read", "read_all"]
+
+
+class Reader(NamedTuple):
+    """One format. `sniff` looks at the file's first objects; `read` makes transcripts of a file it recognised."""
+
+    engine: str
+    files: str  # how a person knows the format
+    sniff: Callable[[list[dict[str, Any]]], bool]
+    read: Callable[[Content, Context], list[Transcript]]
+
+
+READERS: tuple[Reader, ...] = (
+    Reader(mini_swe.ENGINE, "mini-swe-agent *.traj.json", mini_swe.sniff, mini_swe.read),
+    Reader(codex.ENGINE, "Codex rollout-*.jsonl", codex.sniff, codex.read),
+    Reader(claude_code.ENGINE, "Claude Code session *.jsonl", claude_code.sniff, claude_code.read),
+    Reader("any", "TaskRun JSON or JSONL", taskrun.sniff, taskrun.read),
+)
+
+# First objects looked at, then more: a session may begin with a page of housekeeping.
+_HEADS = (5, 80)
+
+
+def read(source: Source, options: ReadOptions) -> list[Transcript]:
+    """All runs of one file, redacted.
+
+    Raises:
+        TranscriptError: nothing recognises the file, or it holds no run.
+    """
+    content = take_apart(source.data, source.name)
+    reader = next((r for count in _HEADS for r in READERS if r.sniff(content.head(count))), None)
+    if reader is None:
+        formats = ", ".join(r.files for r in READERS)
+        raise TranscriptError(
+            f"{source.name}: {_looks_like(content)}; none of the known formats ({formats}). "
+            "Pass the run as TaskRun JSON: its fields and an `events` list."
+        )
+    return reader.read(content, Context.of(source, options))
+
+
+def read_all(paths: Iterable[str], options: ReadOptions, stdin: bytes | None = None) -> Iterator[Transcript | Skip]:
+    """The transcripts behind `paths`, file by file, and a `Skip` for each file that could not be read.
+
+    Of folders, globs and archives, files whose name says that they are no transcript are passed over without a word.
+    """
+    for item in sources(paths, stdin):
+        if isinstance(item, Skip):
+            yield item
+            continue
+        try:
+            yield from read(item, options)
+        except TranscriptError as error:
+            if is_sidecar(item.name):
+                yield Skip(item.name, "accompanies a transcript: it is read together with it")
+            elif not item.walked or expected_to_be_one(item.name):
+                yield Skip(item.name, str(error).removeprefix(f"{item.name}: "))
+
+
+# What a file of a format without a reader has in its first objects.
+_STRANGERS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("a Gemini CLI session", frozenset({"sessionId", "projectHash"})),
+    ("a SWE-agent trajectory", frozenset({"trajectory", "environment"})),
+    ("an OpenHands evaluation row", frozenset({"instance_id", "history"})),
+    ("an OpenHands event stream", frozenset({"id", "source", "observation"})),
+    ("an OpenHands event stream", frozenset({"id", "source", "action"})),
+    ("Claude Code stream-json output", frozenset({"type", "session_id", "message"})),
+    ("Claude Code stream-json output", frozenset({"type", "subtype", "session_id"})),
+    ("`codex exec --json` output", frozenset({"type", "thread_id"})),
+    ("`codex exec --json` output", frozenset({"type", "item"})),
+)
+
+
+def _looks_like(content: Content) -> str:
+    head = content.head(_HEADS[0])
+    name = next((name for name, keys in _STRANGERS if any(keys <= o.keys() for o in head)), None)
+    if name:
+        return f"looks like {name}"
+    shape = "JSON" if content.documents else "JSONL"
+    keys = ", ".join(list(head[0])[:8]) if head else ""
+    return f"{shape} whose first object has the keys {keys}" if keys else f"{shape} without objects"

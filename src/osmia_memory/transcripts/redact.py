@@ -1,0 +1,187 @@
+"""Masks secrets and personal names in text, before anything else sees it.
+
+Every text that enters passes `Redactor.redact`. What a secret looks like is known by `secret_tokens` (by itself), `secret_fields` (by
+its name) and `personal`; this module puts masks in their place. Measurements: `docs/decisions/0003-redaction.md`.
+"""
+
+import hmac
+import json
+import re
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from osmia_memory.errors import RowError
+from osmia_memory.transcripts import personal, secret_fields, secret_tokens
+from osmia_memory.transcripts.secret_signs import Found
+
+_CACHE_CHARACTERS = 16_000_000
+_DIGITS = 6
+_PASSES = 4
+_SHORTEST = 6  # of an e-mail address, a@b.io
+_LINE_ENDS = re.compile(r"\\+[nrt]|\s")
+_MASK = re.compile(r"\[REDACTED:[a-z0-9-]+:[0-9a-f]{6}\]")
+# Hexadecimal ids, times, numbers: most distinct strings of a transcript, and never a secret without a name beside them.
+_PLAIN = re.compile(r"[0-9a-f:.TZ_ -]*\Z")
+
+
+class Redactor:
+    """Replaces each secret by `[REDACTED:<kind>:<6 hex>]` and each home directory by `~`.
+
+    The six digits are of HMAC-SHA256(key, secret): equal secrets get equal masks under one key, and nobody without it can test a
+    guess. A home directory is named by no digits, so that what one person learned about `~/.cache` reads the same on another's
+    machine. `counts` holds how many were masked, by kind (`github`, `password`, `email`, `home`, ...), over all calls.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self.counts: Counter[str] = Counter()
+        self._key = key
+        self._seen: dict[str, tuple[str, Counter[str]] | None] = {}  # None: nothing to mask
+        self._room = _CACHE_CHARACTERS
+
+    def redact(self, text: str) -> str:
+        """`text` without secrets; the same object where there is none. Applying it twice changes nothing."""
+        try:
+            known = self._seen[text]
+        except KeyError:
+            known = self._remember(text, self._redacted(text))
+        if known is None:
+            return text
+        self.counts.update(known[1])
+        return known[0]
+
+    def _remember(self, text: str, result: tuple[str, Counter[str]] | None) -> tuple[str, Counter[str]] | None:
+        if len(text) <= _CACHE_CHARACTERS:
+            self._room -= len(text)
+            while self._room < 0:
+                oldest = next(iter(self._seen))
+                del self._seen[oldest]
+                self._room += len(oldest)
+            self._seen[text] = result
+        return result
+
+    def _redacted(self, text: str) -> tuple[str, Counter[str]] | None:
+        """(text without secrets, how many by kind), or None where there is nothing to mask."""
+        if len(text) < _SHORTEST or _PLAIN.match(text):
+            return None
+        counts: Counter[str] = Counter()
+        # A mask changes what stands beside its neighbours; the second pass finds nothing unless that mattered.
+        for _ in range(_PASSES):
+            masked = self._masked_once(text, counts)
+            if masked is None:
+                break
+            text = masked
+        return (text, counts) if counts else None
+
+    def _masked_once(self, text: str, counts: Counter[str]) -> str | None:
+        folded, origin = (text, None) if text.isascii() else fold(text)
+        chosen = _choose(find(folded), folded)
+        if not chosen:
+            return None
+        parts: list[str] = []
+        at = 0
+        for found in chosen:
+            start, end = (found.start, found.end) if origin is None else (origin[found.start], origin[found.end - 1] + 1)
+            parts += (text[at:start], self._mask(found.kind, folded[found.start : found.end]))
+            counts[found.kind] += 1
+            at = end
+        return "".join((*parts, text[at:]))
+
+    def _mask(self, kind: str, secret: str) -> str:
+        if kind == "home":
+            return "~"
+        if kind == "private-key":  # the same key with other line ends
+            secret = _LINE_ENDS.sub("", secret)
+        digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
+        return f"[REDACTED:{kind}:{digest.hex()[:_DIGITS]}]"
+
+
+def find(text: str) -> Iterator[Found]:
+    """Everything that has to go, in order of trust: of two overlapping finds the earlier one names the kind."""
+    low = _lower(text)
+    yield from secret_tokens.private_keys(text)
+    yield from secret_tokens.tokens(text)
+    yield from secret_tokens.addresses(text)
+    yield from secret_fields.headers(text, low)
+    yield from secret_fields.fields(text, low)
+    yield from personal.emails(text)
+    yield from personal.homes(text)
+
+
+def _choose(found: Iterable[Found], text: str) -> list[Found]:
+    """Finds that overlap neither each other nor a mask that stands already, in text order."""
+    masks = [Found(m.start(), m.end(), "") for m in _MASK.finditer(text)] if "[REDACTED:" in text else []
+    taken: list[Found] = []  # sorted, disjoint
+    for one in (*masks, *found):
+        at = bisect_left(taken, one)
+        free = (at == 0 or taken[at - 1].end <= one.start) and (at == len(taken) or one.end <= taken[at].start)
+        if free and one.start < one.end:
+            taken.insert(at, one)
+    return [one for one in taken if one.kind]
+
+
+# --- folding ----------------------------------------------------------------------------------------------------------
+
+_INVISIBLE = (
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+_ALIKE = {
+    **{chr(c): chr(c - 0xFEE0) for c in range(0xFF01, 0xFF5F)},
+    **dict.fromkeys("\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
+    **dict.fromkeys("‘’‚‛‹›′", "'"),
+    **dict.fromkeys("“”„‟«»″「」『』", '"'),
+    **dict.fromkeys("‐‑‒−﹣", "-"),
+    **dict.fromkeys("∶︰ː꞉", ":"),
+    **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕКМНОРСТХаеорсухіѕ", "ABEZHIKMNOPTYXoABEKMHOPCTXaeopcyxis", strict=True)),
+}
+_LETTERS = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕКМНОРСТХаеорсухіѕ"
+# A foreign letter is only folded beside an ASCII one: inside Greek or Russian prose it is what it seems to be.
+_FOLDED = re.compile(
+    f"[{re.escape(''.join(c for c in _ALIKE if c not in _LETTERS))}]|(?<=[A-Za-z])[{_LETTERS}]|[{_LETTERS}](?=[A-Za-z])", re.ASCII
+)
+_HIDDEN = re.compile(f"[{_INVISIBLE}]")
+
+
+def fold(text: str) -> tuple[str, Sequence[int] | None]:
+    """`text` with look-alikes replaced by ASCII and invisible characters left out.
+
+    Also returns the index in `text` of each character that is left, or None where that is its own index.
+    """
+    folded = _FOLDED.sub(lambda m: _ALIKE[m[0]], text)
+    if not _HIDDEN.search(folded):
+        return folded, None
+    kept = array("I")
+    at = 0
+    for m in _HIDDEN.finditer(folded):
+        kept.extend(range(at, m.start()))
+        at = m.end()
+    kept.extend(range(at, len(folded)))
+    return _HIDDEN.sub("", folded), kept
+
+
+def _lower(text: str) -> str:
+    """Lower case of equal length: a few letters (`İ`) have a longer one and are left as they are."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(lower if len(lower := c.lower()) == 1 else c for c in text)
+
+
+# --- as a filter ------------------------------------------------------------------------------------------------------
+
+
+def redact_lines(lines: Iterable[str], write: Callable[[str], object], redactor: Redactor) -> None:
+    """Read JSONL objects with a `text`, write as many objects {"text"} without secrets, in order.
+
+    Raises:
+        RowError: a line is no object with a string `text`; names the line (1-based).
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, KeyError, TypeError) as e:
+            raise RowError(f'line {number}: expected a JSON object with "text", one a line') from e
+        if not isinstance(text, str):
+            raise RowError(f'line {number}: "text" is {type(text).__name__}; make it a string')
+        write(json.dumps({"text": redactor.redact(text)}, ensure_ascii=False) + "\n")
