@@ -60,3 +60,9 @@ def test_strengths_and_weaknesses_need_more_than_chance() -> None:
     assert profile.weaknesses == ("refactor tasks: 0 of 30 runs succeeded, against 50% overall",)
     even = next(p for p in aggregate.profiles(rows("sfsf", task_type="docs") + rows("sfsf", task_type="test")) if p.model is None)
     assert even.strengths == even.weaknesses == ()
+
+
+def test_a_perfect_record_has_no_weak_side() -> None:
+    """The upper bound of 4 of 4 is a hair below 1: no weakness follows from that."""
+    data = rows("ssss", task_type="docs") + rows("ssssss", task_type="test")
+    assert all(p.weaknesses == p.strengths == () for p in aggregate.profiles(data))

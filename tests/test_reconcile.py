@@ -50,6 +50,12 @@ def test_a_second_run_reinforces_the_same_fact() -> None:
     assert plan.facts[0].confidence == pytest.approx(0.7 + 0.3 * (0.98 - 0.7))
 
 
+def test_what_was_seen_again_lasts_longer() -> None:
+    """One run: the rule's own decay; eight runs: a quarter of it."""
+    assert reconcile.fold("ticketing", [witness("r1:a")]).decay_rate == 0.01
+    assert reconcile.fold("ticketing", [witness(f"r1:{n}") for n in range(8)]).decay_rate == 0.0025
+
+
 def test_a_resumed_session_that_repeats_records_is_no_second_witness() -> None:
     """Evidence with the engine's own id of a record that another run cites too counts once."""
     run = a_run("resumed")

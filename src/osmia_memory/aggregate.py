@@ -153,7 +153,7 @@ def _profile(stats: GroupStats, rows: list[RunRow]) -> EngineProfile:
         for part in group(rows, (name,)):
             label = f"{name}={part.key[0][1]}"
             by_group[label] = (part.successes, part.known)
-            if part.interval is None or rate is None or part.known == stats.known:
+            if part.interval is None or rate is None or part.known == stats.known or part.successes == rate * part.known:
                 continue
             told = f"{_PHRASES[name](part.key[0][1])}: {part.successes} of {part.known} runs succeeded, against {rate:.0%} overall"
             if part.interval[0] > rate:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from osmia_memory import render, retrieve, similarity
 from osmia_memory.config import Settings
@@ -216,3 +216,27 @@ class Memory:
             }
             for w in witnesses
         ]
+
+    # --- statistics -------------------------------------------------------------------------------------------------------
+
+    def statistics(self, *, repo: str | None = None) -> dict[str, Any]:
+        """Counts and rates over the stored runs: `groups`, `patterns` and `profiles` with their sample counts and intervals."""
+        from osmia_memory import aggregate
+
+        there = self.store_path.exists()
+        figures = self.store.run_rows(self.tenant) if there else []
+        facts = self.facts(repo=repo)
+        rows = [
+            aggregate.RunRow(*f[:8], f.started_at)
+            for f in figures
+            if f.parent_session_id is None and f.started_at and repo in (None, f.repo)
+        ]
+        names = (("repo",), ("repo", "engine"), ("repo", "task_type"), ("engine", "model"), ("language",))
+        return {
+            "runs": len(rows),
+            "facts": len(facts),
+            "corroborated": sum(f.runs >= 2 for f in facts),
+            "groups": [stats for name in names for stats in aggregate.group(rows, name)],
+            "patterns": aggregate.patterns(rows, self.tenant),
+            "profiles": aggregate.profiles(rows),
+        }

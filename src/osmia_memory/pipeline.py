@@ -2,16 +2,18 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from osmia_memory import ids, reconcile
 from osmia_memory.extract import heuristics
 from osmia_memory.models import Applied, Discard, Insert, Plan, Reinforce, Retire, Skip, Transcript
-from osmia_memory.store.fact_store import FactStore, Session
+from osmia_memory.store.applying import state_after
+from osmia_memory.store.fact_store import FactStore
 
-_SESSION_SECONDS = 0.15  # how long a batch holds the store before it lets others in
+_BATCH = 40  # runs written at once: planning and writing them holds the store for about 0.1 s
+_BATCH_SECONDS = 2.0
 
 
 @dataclass
@@ -67,7 +69,7 @@ def preview(items: Iterable[Transcript | Skip]) -> Iterator[RunReport | Skip]:
 
 
 def store_runs(items: Iterable[Transcript | Skip], store: FactStore, clock: Callable[[], datetime]) -> Iterator[RunReport | Skip]:
-    """Extract and store each run, one transaction a run; the store is let go of between short sessions."""
+    """Extract and store each run; a report is given only after its run is committed. The store is let go of between short writes."""
     known: dict[str, Mapping[str, tuple[str, str]]] = {}
     waiting: list[tuple[Transcript, heuristics.Extraction]] = []
     started = time.monotonic()
@@ -75,43 +77,38 @@ def store_runs(items: Iterable[Transcript | Skip], store: FactStore, clock: Call
         if isinstance(item, Skip):
             yield item
             continue
-        tenant = item.run.tenant_id
+        tenant, run = item.run.tenant_id, item.run
         if tenant not in known:
             known[tenant] = store.run_versions(tenant)
-        if known[tenant].get(item.run.run_id) == (item.run.version, heuristics.EXTRACTOR):
+        if known[tenant].get(run.run_id) == (run.version, heuristics.EXTRACTOR):
             yield RunReport(item, None, Applied(unchanged=True))
             continue
         waiting.append((item, heuristics.extract(item)))
-        if time.monotonic() - started > 1.0:  # write what is ready about once a second: little is lost with the process
-            yield from _write(waiting, store, clock)
+        if len(waiting) >= _BATCH or time.monotonic() - started > _BATCH_SECONDS:  # little is lost with the process
+            yield from _write(waiting, store, clock(), known[tenant])
             waiting, started = [], time.monotonic()
-    yield from _write(waiting, store, clock)
+    if waiting:
+        yield from _write(waiting, store, clock(), known[waiting[0][0].run.tenant_id])
 
 
-def _write(waiting: list[tuple[Transcript, heuristics.Extraction]], store: FactStore, clock: Callable[[], datetime]) -> Iterator[RunReport]:
-    todo = list(waiting)
-    while todo:
-        done: list[RunReport] = []
-        with store.session(write=True) as session:
-            opened = time.monotonic()
-            while todo and time.monotonic() - opened < _SESSION_SECONDS:
-                transcript, found = todo.pop(0)
-                done.append(_store_one(session, transcript, found, clock()))
-        yield from done
-
-
-def _store_one(session: Session, transcript: Transcript, found: heuristics.Extraction, now: datetime) -> RunReport:
-    run = transcript.run
-    named = [ids.fact_id(run.tenant_id, c.scope, c.owner, c.claim, c.content) for c in found.candidates]
-    previous = frozenset(session.facts_of_run(run.tenant_id, run.run_id))
-    wanted = sorted({*named, *previous})
-    plan = reconcile.plan(
-        run,
-        found.candidates,
-        session.state_for(run.tenant_id, wanted),
-        previous=previous,
-        tombstones=frozenset(session.tombstones(run.tenant_id, wanted)),
-        discarded=found.discarded,
-    )
-    applied = session.apply(plan, recorded_at=now, extractor=heuristics.EXTRACTOR, vocabulary=heuristics.vocabulary(transcript))
-    return RunReport(transcript, plan, applied)
+def _write(
+    waiting: Sequence[tuple[Transcript, heuristics.Extraction]], store: FactStore, now: datetime, versions: Mapping[str, tuple[str, str]]
+) -> list[RunReport]:
+    """Plan one run after the other on the state that the one before left, and apply all plans in one transaction."""
+    tenant = waiting[0][0].run.tenant_id
+    named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for _, found in waiting for c in found.candidates}
+    plans: list[Plan] = []
+    with store.session(write=True) as session:
+        previous = {t.run.run_id: frozenset(session.facts_of_run(tenant, t.run.run_id)) for t, _ in waiting if t.run.run_id in versions}
+        touched = sorted(named.union(*previous.values()))
+        state, tombstones = session.state_for(tenant, touched), frozenset(session.tombstones(tenant, touched))
+        for transcript, found in waiting:
+            before = previous.get(transcript.run.run_id, frozenset())
+            plan = reconcile.plan(
+                transcript.run, found.candidates, state, previous=before, tombstones=tombstones, discarded=found.discarded
+            )
+            state = state_after(state, plan)
+            plans.append(plan)
+        vocabularies = [heuristics.vocabulary(t) for t, _ in waiting]
+        applied = session.apply_many(plans, recorded_at=now, extractor=heuristics.EXTRACTOR, vocabularies=vocabularies)
+    return [RunReport(t, plan, done) for (t, _), plan, done in zip(waiting, plans, applied, strict=True)]

@@ -5,6 +5,7 @@ matter: `fold` sorts them by event time before it looks at them.
 """
 
 import collections
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -87,7 +88,7 @@ def fold(tenant_id: str, witnesses: Sequence[Witness]) -> Fact:
         scope=first.scope,
         owner=first.owner,
         confidence=earned(max(w.candidate.confidence for w in basis), len(groups), len(against)),
-        decay_rate=min(w.candidate.decay_rate for w in basis),
+        decay_rate=lasting(min(w.candidate.decay_rate for w in basis), len(groups)),
         valid_from=basis[0].observed_at,
         last_seen=basis[-1].observed_at,
         runs=len(groups),
@@ -116,6 +117,14 @@ def earned(initial: float, supporting: int, refuting: int = 0) -> float:
     for _ in range(supporting - 1):
         confidence += max(0.0, CONFIDENCE_CAP - confidence) * GAP_CLOSED_PER_RUN
     return round(confidence * (1 - LOST_PER_REFUTATION) ** refuting, 4)
+
+
+def lasting(decay_rate: float, supporting: int) -> float:
+    """Decay per cycle of a claim that `supporting` independent runs made: what was seen again and again stays true longer.
+
+    Divided by 1 + log2(runs): with 0.01 a day, a claim of one run halves in 69 days, one of 32 runs in 415.
+    """
+    return round(decay_rate / (1 + math.log2(max(1, supporting))), 6)
 
 
 def _refutes(witness: Witness) -> bool:

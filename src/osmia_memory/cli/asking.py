@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from osmia_memory.cli import context
 from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, TenantOption
+from osmia_memory.models import TaskType
 
 _TASK_TYPES = ("bug_fix", "feature", "refactor", "test", "docs", "review", "chore", "question", "unknown")
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Id of a fact, or the beginning of one that is unique.")]
@@ -49,7 +50,13 @@ def query(
     if task_type is not None and task_type not in _TASK_TYPES:
         raise typer.BadParameter(f"{task_type!r} is none of {', '.join(_TASK_TYPES)}", param_hint="--task-type")
     block = s.memory.prior_knowledge(
-        _text(task), repo=repo, engine=engine, task_type=task_type, max_facts=max_facts, budget_tokens=budget, provenance=provenance
+        _text(task),
+        repo=repo,
+        engine=engine,
+        task_type=cast(TaskType | None, task_type),
+        max_facts=max_facts,
+        budget_tokens=budget,
+        provenance=provenance,
     )
     if why:
         for ranked in block.facts:

@@ -226,7 +226,8 @@ def main_command(line: str) -> Simple | None:
     """The command a line was typed for: the first that is neither preparation nor a reader, else the first of all."""
     commands = parse(line)
     telling = [c for c in commands if purpose(c) not in ("none", "read", "write")]
-    ranked = [c for c in telling if purpose(c) in ("test", "lint", "build")] or [c for c in telling if purpose(c) == "run"] or telling
+    order = {"test": 0, "lint": 1, "build": 2, "run": 3}
+    ranked = sorted(telling, key=lambda c: order.get(purpose(c), 4))  # stable: the first of the most telling kind
     return next(iter(ranked or [c for c in commands if purpose(c) != "none"]), None)
 
 

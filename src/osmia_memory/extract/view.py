@@ -250,6 +250,6 @@ def _step(call: Event, results: tuple[Event, ...]) -> Step:
     purpose = commands.purpose(main) if main else "none"
     reads_only = purpose in ("search", "read", "none", "write", "git")
     verdict = None if reads_only or len(output) < 4 else runners.verdict(output)
-    if verdict is not None and verdict.kind == "test" and purpose in ("run", "other", "build"):
+    if verdict is not None and verdict.kind == "test" and purpose in ("run", "other"):
         purpose = "test"  # a script of the repository's own that runs the tests
     return Step(call, results, call.text, main, purpose, output, code, sum(durations) if durations else None, verdict, timed_out, harness)

@@ -14,7 +14,7 @@ from osmia_memory.store.reading import MANUAL_RUN_NO, RunVersion, State
 MANUAL_RUN = ""  # the run id of testimony that was imported or saved by hand
 
 FACT_TABLE = {**codec.FACT_COLUMNS, **codec.EXTRA_COLUMNS}
-_EXTRA = ", ".join(codec.EXTRA_COLUMNS)
+EXTRA = ", ".join(codec.EXTRA_COLUMNS)
 _RUN_TABLE = {**codec.RUN_COLUMNS, "no": "BIGINT", "extractor": "VARCHAR", "vocabulary": "VARCHAR[]", "recorded_at": "TIMESTAMP"}
 _WITNESS_TABLE = {"fact_no": "BIGINT", "run_no": "BIGINT", "observed_at": "TIMESTAMP", "recorded_at": "TIMESTAMP", "candidate": "VARCHAR"}
 _EVIDENCE_TABLE = {"fact_no": "BIGINT", "run_no": "BIGINT", **codec.EVIDENCE_COLUMNS}
@@ -175,7 +175,7 @@ def _write_runs(connection: Connection, batch: _Batch, numbers: dict[str, int], 
 def _known_facts(connection: Connection, fact_ids: list[str]) -> dict[str, tuple[codec.Extra, Any]]:
     """fact id -> (what the table holds beside the fact, when it was recorded)."""
     rows = connection.execute(
-        f"SELECT fact_id, recorded_at, {_EXTRA} FROM facts WHERE fact_id IN (SELECT unnest(?::VARCHAR[]))", [codec.storable_deep(fact_ids)]
+        f"SELECT fact_id, recorded_at, {EXTRA} FROM facts WHERE fact_id IN (SELECT unnest(?::VARCHAR[]))", [codec.storable_deep(fact_ids)]
     ).fetchall()
     return {row[0]: (codec.Extra(*row[2:]), row[1]) for row in rows}
 

@@ -4,17 +4,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from osmia_memory.errors import InternalError, StoreError
 from osmia_memory.store import connection as connections
+from osmia_memory.store import diagnosis
 from osmia_memory.store.applying import Applying
+from osmia_memory.store.checking import Checking
 from osmia_memory.store.editing import Editing
+from osmia_memory.store.forgetting import Forgetting
 from osmia_memory.store.lexical import Searching
 from osmia_memory.store.operations import Connection
 from osmia_memory.store.reading import Reading
 
 
-class _AllOperations(Reading, Searching, Applying, Editing):
+class _AllOperations(Reading, Searching, Applying, Editing, Checking):
     """Every operation, wherever its connection comes from."""
 
 
@@ -38,7 +42,7 @@ class Session(_AllOperations):
         return connections.transaction(connection, self._path)
 
 
-class FactStore(_AllOperations):
+class FactStore(_AllOperations, Forgetting):
     """One store. Nothing is opened until the first operation, and nothing stays open after it (about 13 ms each).
 
     Any number of processes may use one file: readers together, a writer alone, each waiting up to `lock_wait_seconds` for its turn.
@@ -83,6 +87,20 @@ class FactStore(_AllOperations):
 
     def _transaction(self, connection: Connection) -> AbstractContextManager[Connection]:
         return connections.transaction(connection, self.path)
+
+    def compact(self) -> None:
+        """Write the file anew: smaller, and without the bytes of deleted rows. Others wait about a second for 100 MB.
+
+        Raises:
+            StoreLockedError: as `session`; also if this thread is within a session.
+        """
+        if self.read_only:
+            raise StoreError(f"{str(self.path)!r} was opened read-only; it cannot be written anew")
+        connections.compact(self.path, wait_seconds=self.lock_wait_seconds)
+
+    def doctor(self) -> dict[str, Any]:
+        """What can be said about the file, whatever state it is in (`diagnosis.doctor`)."""
+        return diagnosis.doctor(self.path, wait_seconds=min(self.lock_wait_seconds, 0.5))
 
     def redaction_key(self) -> bytes:
         """32 random bytes of this store, for masks that are equal within it only. Creates the store if there is none."""

@@ -1,19 +1,21 @@
 """Taking knowledge away for good: a run, a repository, or what has decayed. Text is removed, not hidden."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from osmia_memory.models import Candidate, Evidence, Fact, Witness
+import orjson
+
+from osmia_memory.models import Fact, Witness
 from osmia_memory.store import codec, lexical
-from osmia_memory.store.applying import remove_facts, write_facts
-from osmia_memory.store.operations import RETRACTED, Connection, Operations, checked_tenant, journal, take_numbers
+from osmia_memory.store.applying import EXTRA, remove_facts, write_facts
+from osmia_memory.store.operations import Connection, Operations, checked_tenant, journal, take_numbers
 from osmia_memory.store.reading import witnesses_of
 
 Fold = Callable[[Sequence[Witness]], Fact]
 
-_PRUNE_AT_ONCE = 5000  # facts read and judged per session: about 100 ms
+_JUDGED_AT_ONCE = 5000  # facts read and judged in one session of the decay pass: about 100 ms
 
 
 class Forgotten(NamedTuple):
@@ -24,17 +26,160 @@ class Forgotten(NamedTuple):
     refolded: int
 
 
-class Forgetting(Operations):
-    """Removal for good."""
+class _Scope(NamedTuple):
+    """What is to be forgotten, by number."""
 
-    def _compact(self) -> None:
+    runs: list[int]
+    run_ids: list[str]
+    facts: list[int]  # whoever supports them
+
+
+class Forgetting(Operations):
+    """Removal for good. Not within a session: the file is written anew afterwards."""
+
+    def compact(self) -> None:
         """Write the file anew, without the bytes of deleted rows."""
         raise NotImplementedError
 
     def forget_run(self, tenant: str, run_id: str, fold: Fold, *, at: datetime | None = None, who: str = "") -> Forgotten:
-        """Remove a run: its row, testimony, quotes and names, and the facts that nobody else supports. Others are folded anew.
+        """Remove a run: its row, testimony, quotes and names, and the facts that nobody else supports; the others are folded anew.
 
-        Then the file is written anew, so that not even its bytes are left. A run that is not there: nothing happens.
+        Then the file is written anew, so that not even its bytes are left. An unknown run: nothing happens.
         """
         whose = checked_tenant(tenant)
-        return self._forget(whose, "forget_run", run_id, "r.run_id = ?", [codec.storable(run_id)], [], fold, at, who)
+        with self._open_for_writing() as connection:
+            scope = _runs_where(connection, "tenant_id = ? AND run_id = ?", [whose, codec.storable(run_id)])
+            if not scope.runs:
+                return Forgotten(0, 0, 0)
+            with self._transaction(connection):
+                done = _forget(connection, scope, fold)
+                journal(connection, whose, "forget_run", run_id, {}, at, who)
+        self.compact()
+        return done
+
+    def forget_repo(self, tenant: str, repo: str, fold: Fold, *, at: datetime | None = None, who: str = "") -> Forgotten:
+        """Remove a repository: all its runs as `forget_run` does, and every fact it owns, also those saved by hand."""
+        whose, name = checked_tenant(tenant), codec.storable(repo)
+        with self._open_for_writing() as connection:
+            scope = _runs_where(connection, "tenant_id = ? AND repo = ?", [whose, name])
+            owned = connection.execute(
+                "SELECT no FROM facts WHERE tenant_id = ? AND scope = 'repo' AND owner = ?", [whose, name]
+            ).fetchall()
+            scope = scope._replace(facts=[row[0] for row in owned])
+            if not scope.runs and not scope.facts:
+                return Forgotten(0, 0, 0)
+            with self._transaction(connection):
+                done = _forget(connection, scope, fold)
+                _forget_statistics(connection, whose, name)
+                journal(connection, whose, "forget_repo", repo, {}, at, who)
+        self.compact()
+        return done
+
+    def prune(self, is_prunable: Callable[[Fact], bool], *, at: datetime) -> dict[str, int]:
+        """The decay pass, across all tenants: facts that `is_prunable` become stubs without text, quotes, anchors or index entries.
+
+        Ids, runs and event times stay, so that later evidence revives a fact with its history. `at` is recorded as the time of pruning.
+        Returns how many by tenant. Works in short sessions; a fact that gained evidence in between is judged again.
+        """
+        pruned: dict[str, int] = {}
+        after = ""
+        while True:
+            with self._reading() as connection:
+                facts = _unpruned(connection, "f.fact_id > ?", [after])
+            if not facts:
+                return pruned
+            after = facts[-1].fact_id
+            chosen = [f.fact_id for f in facts if is_prunable(f)]
+            if chosen:
+                with self._writing() as connection:
+                    judged = _unpruned(connection, "f.fact_id IN (SELECT unnest(?::VARCHAR[]))", [chosen])
+                    fading = [f for f in judged if is_prunable(f)]
+                    _make_stubs(connection, [f.fact_id for f in fading], at)
+                for fact in fading:
+                    pruned[fact.tenant_id] = pruned.get(fact.tenant_id, 0) + 1
+
+
+def _runs_where(connection: Connection, condition: str, parameters: list[Any]) -> _Scope:
+    rows = connection.execute(f"SELECT no, run_id FROM runs WHERE {condition}", parameters).fetchall()
+    return _Scope([row[0] for row in rows], [row[1] for row in rows], [])
+
+
+def _forget(connection: Connection, scope: _Scope, fold: Fold) -> Forgotten:
+    runs = "run_no IN (SELECT unnest(?::BIGINT[]))"
+    touched = {row[0] for row in connection.execute(f"SELECT DISTINCT fact_no FROM witnesses WHERE {runs}", [scope.runs]).fetchall()}
+    for table in ("witnesses", "evidence"):
+        connection.execute(f"DELETE FROM {table} WHERE {runs}", [scope.runs])
+    connection.execute("DELETE FROM runs WHERE no IN (SELECT unnest(?::BIGINT[]))", [scope.runs])
+    within = "IN (SELECT unnest($ids::VARCHAR[]))"
+    connection.execute(f"DELETE FROM edges WHERE from_id {within} OR to_id {within}", {"ids": scope.run_ids})
+    facts = _facts_by_number(connection, touched.union(scope.facts))
+    told = witnesses_of(connection, {no: fact.fact_id for no, (fact, _, _) in facts.items()})
+    doomed = {no for no in facts if no in scope.facts or no not in told}
+    lexical.erase(connection, [extra.doc for _, extra, _ in facts.values() if extra.doc is not None])
+    remove_facts(connection, {facts[no][0].fact_id: no for no in doomed})
+    kept = [_refolded(facts[no], fold(told[no])) for no in facts if no not in doomed]
+    write_facts(connection, kept, [], iter(take_numbers(connection, len(kept))))
+    return Forgotten(len(scope.runs), len(doomed), len(kept))
+
+
+def _facts_by_number(connection: Connection, numbers: Collection[int]) -> dict[int, tuple[Fact, codec.Extra, Any]]:
+    rows = connection.execute(
+        f"SELECT f.recorded_at, {EXTRA}, {codec.TOLD_FACT} FROM facts f WHERE f.no IN (SELECT unnest(?::BIGINT[])) ORDER BY f.fact_id",
+        [list(numbers)],
+    ).fetchall()
+    split = 1 + len(codec.EXTRA_COLUMNS)
+    return {row[1]: (codec.fact(row[split:]), codec.Extra(*row[1:split]), row[0]) for row in rows}
+
+
+def _refolded(known: tuple[Fact, codec.Extra, Any], folded: Fact) -> tuple[Fact, codec.Extra, Any]:
+    """The new fold with what people and links have set on the old one; to be indexed anew."""
+    old, extra, recorded_at = known
+    marked = replace(folded, importance=old.importance, pinned=old.pinned, valid_to=old.valid_to, superseded_by=old.superseded_by)
+    return marked, extra._replace(doc=None), recorded_at
+
+
+def _forget_statistics(connection: Connection, tenant: str, repo: str) -> None:
+    rows = connection.execute("SELECT row_key, body FROM imported_statistics WHERE tenant_id = ? AND kind = 'pattern'", [tenant]).fetchall()
+    keys = [key for key, body in rows if orjson.loads(body).get("group", {}).get("repo") == repo]
+    connection.execute("DELETE FROM imported_statistics WHERE tenant_id = ? AND row_key IN (SELECT unnest(?::VARCHAR[]))", [tenant, keys])
+
+
+def _unpruned(connection: Connection, condition: str, parameters: list[Any]) -> list[Fact]:
+    rows = connection.execute(
+        f"SELECT {codec.SHOWN_FACT} FROM facts f WHERE f.pruned_at IS NULL AND NOT f.pinned AND {condition} ORDER BY f.fact_id LIMIT {_JUDGED_AT_ONCE}",
+        parameters,
+    ).fetchall()
+    return [codec.fact(row) for row in rows]
+
+
+def _make_stubs(connection: Connection, fact_ids: list[str], at: datetime) -> None:
+    rows = connection.execute("SELECT no, doc FROM facts WHERE fact_id IN (SELECT unnest(?::VARCHAR[]))", [fact_ids]).fetchall()
+    numbers = [row[0] for row in rows]
+    lexical.erase(connection, [row[1] for row in rows if row[1] is not None])
+    connection.execute(
+        "UPDATE facts SET content = '', edited = NULL, claim = NULL, anchors = [], tags = [], source = '', doc = NULL, doc_length = NULL, "
+        "doc_key = NULL, pruned_at = $at WHERE no IN (SELECT unnest($numbers::BIGINT[]))",
+        {"at": codec.to_utc(at), "numbers": numbers},
+    )
+    connection.execute(
+        "UPDATE evidence SET quote = '', span_start = 0, span_end = 0 WHERE fact_no IN (SELECT unnest(?::BIGINT[]))", [numbers]
+    )
+    testimony = connection.execute(
+        "SELECT fact_no, run_no, candidate FROM witnesses WHERE fact_no IN (SELECT unnest(?::BIGINT[]))", [numbers]
+    ).fetchall()
+    connection.execute(
+        "UPDATE witnesses SET candidate = told.candidate "
+        "FROM (SELECT unnest($facts::BIGINT[]) AS fact_no, unnest($runs::BIGINT[]) AS run_no, unnest($told::VARCHAR[]) AS candidate) told "
+        "WHERE witnesses.fact_no = told.fact_no AND witnesses.run_no = told.run_no",
+        {
+            "facts": [row[0] for row in testimony],
+            "runs": [row[1] for row in testimony],
+            "told": [codec.candidate_json(_without_text(row[2])) for row in testimony],
+        },
+    )
+    within = "IN (SELECT unnest($ids::VARCHAR[]))"
+    connection.execute(f"DELETE FROM edges WHERE from_id {within} OR to_id {within}", {"ids": fact_ids})
+
+
+def _without_text(candidate: str) -> Any:
+    return replace(codec.candidate(candidate, ()), content="", claim=None, anchors=(), tags=(), source="")

@@ -10,7 +10,18 @@ from typing import Any, NamedTuple
 from osmia_memory import ids, similarity
 from osmia_memory.models import Fact
 from osmia_memory.store import codec
-from osmia_memory.store.operations import CURRENT, Connection, Operations, Owners, checked_tenant, insert, of_owners, of_tenant, owner_key
+from osmia_memory.store.operations import (
+    CURRENT,
+    Connection,
+    Operations,
+    Owners,
+    checked_tenant,
+    insert,
+    of_owners,
+    of_tenant,
+    owner_key,
+    take_numbers,
+)
 
 _TAIL = {"tenant_id": "VARCHAR", "owner_key": "VARCHAR", "doc": "BIGINT", "terms": "VARCHAR[]", "tfs": "INTEGER[]"}
 
@@ -105,6 +116,29 @@ class Searching(Operations):
             merge(connection)
             found: int = connection.execute("SELECT count(*) FROM postings").fetchall()[0][0]
         return found
+
+    def reindex(self) -> int:
+        """Index every fact anew, after a release that finds other words in the same text. Returns how many facts."""
+        with self._writing() as connection:
+            rows = connection.execute(
+                f"SELECT f.no, {codec.SHOWN_FACT} FROM facts f WHERE f.pruned_at IS NULL ORDER BY f.tenant_id, f.scope, f.owner"
+            ).fetchall()
+            added = [(codec.fact(row[1:]), doc, row[0]) for row, doc in zip(rows, take_numbers(connection, len(rows)), strict=True)]
+            words = [(fact, doc, document(fact)) for fact, doc, _ in added]
+            connection.execute("DELETE FROM postings; DELETE FROM postings_tail")
+            connection.execute(
+                "UPDATE facts SET doc = new.doc, doc_length = new.length, doc_key = new.key FROM (SELECT unnest($no::BIGINT[]) AS no, "
+                "unnest($doc::BIGINT[]) AS doc, unnest($length::INTEGER[]) AS length, unnest($key::VARCHAR[]) AS key) new WHERE facts.no = new.no",
+                {
+                    "no": [no for _, _, no in added],
+                    "doc": [doc for _, doc, _ in added],
+                    "length": [w.length for _, _, w in words],
+                    "key": [w.key for _, _, w in words],
+                },
+            )
+            index(connection, words)
+            merge(connection)
+        return len(rows)
 
     def tail_length(self) -> int:
         """How many facts wait to be merged; search reads all of their terms."""

@@ -60,7 +60,7 @@ _DRIVE = re.compile(
 _ROOT = re.compile(r"(?:/(?:var|export|usr|mnt|data|System/Volumes/Data))?/\Z")
 # A route such as `example.org/home/about`, `./home/x` or `$(pwd)/home/x` is none; `-I/home/x`, `\n/home/x` and `file:///home/x` are.
 _INSIDE = re.compile(r"(?:[\w.~})\]%$*?/-])\Z", re.ASCII)
-_STARTS = re.compile(r"(?:file://|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{1,8}m|(?:^|[\s\"'])-[ILDFB]|-isystem)\Z", re.ASCII)
+_STARTS = re.compile(r"(?:file://|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{1,8}m|(?:^|[\s\"'])-[ILDFB]|-\d{1,6}-|-isystem)\Z", re.ASCII)
 _SLUG = re.compile(r"-(?<=[/\\]-)(?:Users|home)-([A-Za-z0-9_]+)(?=[-/\\\"'\s]|\Z)")
 
 

@@ -22,8 +22,8 @@ _PASSES = 4
 _SHORTEST = 6  # of an e-mail address, a@b.io
 _LINE_ENDS = re.compile(r"\\+[nrt]|\s")
 _MASK = re.compile(r"\[REDACTED:[a-z0-9-]+:[0-9a-f]{6}\]")
-# Hexadecimal ids, times, numbers: most distinct strings of a transcript, and never a secret without a name beside them.
-_PLAIN = re.compile(r"[0-9a-f:.TZ_ -]*\Z")
+# Hexadecimal ids, times, numbers, and encoded files: many strings of a transcript, and no secrets without a name beside them.
+_PLAIN = re.compile(r"[0-9a-f:.TZ_ -]*\Z|[A-Za-z0-9+/=]{600,}\Z")
 
 
 class Redactor:
@@ -136,10 +136,7 @@ _ALIKE = {
     **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕКМНОРСТХаеорсухіѕ", "ABEZHIKMNOPTYXoABEKMHOPCTXaeopcyxis", strict=True)),
 }
 _LETTERS = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕКМНОРСТХаеорсухіѕ"
-# A foreign letter is only folded beside an ASCII one: inside Greek or Russian prose it is what it seems to be.
-_FOLDED = re.compile(
-    f"[{re.escape(''.join(c for c in _ALIKE if c not in _LETTERS))}]|(?<=[A-Za-z])[{_LETTERS}]|[{_LETTERS}](?=[A-Za-z])", re.ASCII
-)
+_FOLDED = re.compile(f"[{re.escape(''.join(_ALIKE))}]")
 _HIDDEN = re.compile(f"[{_INVISIBLE}]")
 
 
@@ -148,7 +145,7 @@ def fold(text: str) -> tuple[str, Sequence[int] | None]:
 
     Also returns the index in `text` of each character that is left, or None where that is its own index.
     """
-    folded = _FOLDED.sub(lambda m: _ALIKE[m[0]], text)
+    folded = _FOLDED.sub(_look, text)
     if not _HIDDEN.search(folded):
         return folded, None
     kept = array("I")
@@ -158,6 +155,14 @@ def fold(text: str) -> tuple[str, Sequence[int] | None]:
         at = m.end()
     kept.extend(range(at, len(folded)))
     return _HIDDEN.sub("", folded), kept
+
+
+def _look(m: re.Match[str]) -> str:
+    """A foreign letter is only folded beside an ASCII one: inside Greek or Russian prose it is what it seems to be."""
+    c, text = m[0], m.string
+    if c in _LETTERS and not any(n.isascii() and n.isalpha() for n in (text[m.start() - 1 : m.start()], text[m.end() : m.end() + 1])):
+        return c
+    return _ALIKE[c]
 
 
 def _lower(text: str) -> str:

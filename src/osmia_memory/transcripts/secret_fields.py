@@ -30,8 +30,14 @@ def _names(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"{pattern}{_SUFFIX}(?P<between>{_BETWEEN})(?P<value>(?=[^\s]))", re.ASCII)
 
 
-_PASSWORD_NAMES = (_names(r"pass(?:w(?:or[dt])?s?|wd|phrase|code)?"), _names(r"pwd"))
-_TOKEN_NAMES = (_names(r"k(?:ey|en)s?"), _names(r"secret"), _names(r"cred(?:ential)?s?"), _names(r"auth"))
+_PASSWORD_NAMES = (("pass", _names(r"pass(?:w(?:or[dt])?s?|wd|phrase|code)?")), ("pwd", _names(r"pwd")))
+_TOKEN_NAMES = (
+    ("key", _names(r"keys?")),
+    ("token", _names(r"tokens?")),
+    ("secret", _names(r"secret")),
+    ("cred", _names(r"cred(?:ential)?s?")),
+    ("auth", _names(r"auth")),
+)
 _LEFT = re.compile(r"[A-Za-z0-9_.$-]*\Z", re.ASCII)
 # A key is secret by what it opens; `public_key`, `cache_key`, `sort_key` and `monkey` are not.
 _SECRET_KEY = re.compile(
@@ -40,7 +46,7 @@ _SECRET_KEY = re.compile(
     r"openai|anthropic|google|stripe|algolia|mailgun|sendgrid|twilio|datadog|dd|azure|aws|gcp)[_. -]?\Z"
 )
 _NO_TOKEN = re.compile(
-    r"(?:next|page|paging|continuation|sync|cursor|resume|watch|change|delta|cancel(?:lation)?|pad|eos|bos|unk|cls|mask|special|stop|start|end|public|min|max|num|total|csrf_?field)[_. -]?to\Z"
+    r"(?:next|page|paging|continuation|sync|cursor|resume|watch|change|delta|cancel(?:lation)?|pad|eos|bos|unk|cls|mask|special|stop|start|end|public|min|max|num|total)[_. -]?\Z"
 )
 _NO_PASS = re.compile(r"(?:by|com|tres|sur|under|over|im|em|multi|single|one|two|first|second|last|both|all|low|high|band|no)\Z")
 _ENV_NAME = re.compile(r"[A-Z][A-Z0-9_]*\Z")
@@ -80,14 +86,16 @@ def value_at(text: str, at: int) -> Value | None:
 
 def fields(text: str, low: str) -> Iterator[Found]:
     """Values of secret names. `low` is `text` in lower case, of equal length."""
-    for pattern in _PASSWORD_NAMES:
-        for m in pattern.finditer(low):
-            if found := _password(text, low, m):
-                yield found
-    for pattern in _TOKEN_NAMES:
-        for m in pattern.finditer(low):
-            if found := _token(text, low, m):
-                yield found
+    for literal, pattern in _PASSWORD_NAMES:
+        if literal in low:
+            for m in pattern.finditer(low):
+                if found := _password(text, low, m):
+                    yield found
+    for literal, pattern in _TOKEN_NAMES:
+        if literal in low:
+            for m in pattern.finditer(low):
+                if found := _token(text, low, m):
+                    yield found
 
 
 def _name_before(text: str, at: int) -> str:
@@ -154,8 +162,8 @@ def _token(text: str, low: str, m: re.Match[str]) -> Found | None:
     word = low[m.start() : m.start("between")]
     plain = left.lower()
     strong = True
-    if word.startswith("ken"):
-        if not plain.endswith("to") or _NO_TOKEN.search(plain):
+    if word.startswith("tok"):
+        if _NO_TOKEN.search(plain):
             return None
     elif word.startswith("key"):
         spaced = low[max(0, m.start() - 12) : m.start()]
@@ -182,7 +190,7 @@ def _token(text: str, low: str, m: re.Match[str]) -> Found | None:
 
 
 def _kind(word: str) -> str:
-    return {"k": "key", "s": "secret", "c": "credential", "a": "auth"}[word[0]] if not word.startswith("ken") else "token"
+    return {"k": "key", "t": "token", "s": "secret", "c": "credential", "a": "auth"}[word[0]]
 
 
 # --- headers and cookies ----------------------------------------------------------------------------------------------

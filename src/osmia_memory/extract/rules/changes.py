@@ -238,9 +238,9 @@ def check_rejects(view: View) -> Iterator[Finding]:
 
 RULES = (
     Rule("check_rejects", 1, 0.75, 0.01, "the check said so, and passed once it was met", check_rejects),
-    Rule("swept_in", 1, 0.8, 0.02, "the submitted patch shows it", swept_in),
+    Rule("swept_in", 1, 0.8, 0.01, "the submitted patch shows it", swept_in),
     Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
-    Rule("dead_end", 1, 0.65, 0.02, "the agent's own reason", dead_end),
-    Rule("changed_together", 1, 0.6, 0.02, "one change; more runs must say so", changed_together),
+    Rule("dead_end", 1, 0.65, 0.01, "the agent's own reason", dead_end),
+    Rule("changed_together", 1, 0.6, 0.01, "one change; more runs must say so", changed_together),
     Rule("rejected", 1, 0.8, 0.01, "the check said so", rejected),
 )

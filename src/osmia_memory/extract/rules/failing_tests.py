@@ -318,5 +318,5 @@ RULES = (
     Rule("fails_despite_fix", 1, 0.65, 0.03, "failed although the change was tested and found right", fails_despite_fix),
     Rule("shared_cause", 1, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
     Rule("flaky", 1, 0.75, 0.02, "failed and passed with nothing changed", flaky),
-    Rule("expectation_coupled", 1, 0.65, 0.02, "one run's edits; the reason is the agent's word", expectation_coupled),
+    Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),
 )

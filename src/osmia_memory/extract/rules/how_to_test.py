@@ -182,5 +182,5 @@ def share_a_name(path: str, target: str) -> bool:
 RULES = (
     Rule("test_command", 1, 0.8, 0.01, "the runner's own summary was seen", test_command),
     Rule("check_command", 1, 0.75, 0.01, "the tool's own summary was seen", check_command),
-    Rule("tests_of_file", 1, 0.7, 0.02, "a passing run after the edit; the link by name may be partial", tests_of_file),
+    Rule("tests_of_file", 1, 0.7, 0.01, "a passing run after the edit; the link by name may be partial", tests_of_file),
 )

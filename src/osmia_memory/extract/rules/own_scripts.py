@@ -119,4 +119,4 @@ def _without(line: str, made_up: frozenset[str]) -> str:
     return re.sub(r"\b\w+\b", lambda m: "…" if m[0] in made_up else m[0], line).replace("`", "'")
 
 
-RULES = (Rule("script_setup", 1, 0.6, 0.02, "one script's way; more runs must meet the same error", script_setup),)
+RULES = (Rule("script_setup", 1, 0.6, 0.01, "one script's way; more runs must meet the same error", script_setup),)

@@ -429,7 +429,7 @@ RULES = (
     Rule("fix_up", 1, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
     Rule("told_what_to_add", 1, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
     Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
-    Rule("missing", 1, 0.7, 0.02, "seen once; somebody may install it", missing),
-    Rule("sandboxed", 1, 0.65, 0.02, "depends on the engine's settings of that run", sandboxed),
+    Rule("missing", 1, 0.7, 0.01, "seen once; somebody may install it", missing),
+    Rule("sandboxed", 1, 0.65, 0.01, "depends on the engine's settings of that run", sandboxed),
     Rule("accident", 1, 0.6, 0.05, "true of that moment", accident),
 )
