@@ -227,7 +227,7 @@ class Memory:
         figures = self.store.run_rows(self.tenant) if there else []
         facts = self.facts(repo=repo)
         rows = [
-            aggregate.RunRow(*f[:8], f.started_at)
+            aggregate.RunRow(*f[:5], cast(Outcome, f.outcome), f.duration_s, f.cost_usd, f.started_at)
             for f in figures
             if f.parent_session_id is None and f.started_at and repo in (None, f.repo)
         ]

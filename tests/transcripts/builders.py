@@ -47,7 +47,7 @@ def reasons(transcript: Transcript) -> str:
 class Claude:
     """Writes a Claude Code session record by record; every record is a second later than the one before."""
 
-    def __init__(self, session: str = SESSION, cwd: str = "/home/kim/shop", **envelope: Any) -> None:
+    def __init__(self, session: str = SESSION, cwd: str = "/srv/shop", **envelope: Any) -> None:
         self.records: list[dict[str, Any]] = []
         self.envelope = {"sessionId": session, "cwd": cwd, "gitBranch": "main", "version": "2.1.9", "isSidechain": False, **envelope}
 
@@ -106,7 +106,7 @@ class Codex:
     def __init__(self, session: str = PARENT, **meta: Any) -> None:
         self.records: list[dict[str, Any]] = []
         git = {"commit_hash": "abc123", "branch": "main", "repository_url": "git@github.com:acme/shop.git"}
-        self.add("session_meta", id=session, cwd="/home/kim/shop", cli_version="0.140.0", source="cli", git=git, **meta)
+        self.add("session_meta", id=session, cwd="/srv/shop", cli_version="0.140.0", source="cli", git=git, **meta)
 
     def add(self, kind: str, **payload: Any) -> "Codex":
         """A record, one second after the one before."""
@@ -118,7 +118,7 @@ class Codex:
     def turn(self, turn_id: str = PARENT_TURN, **fields: Any) -> "Codex":
         """A turn begins."""
         self.add("event_msg", type="task_started", turn_id=turn_id)
-        return self.add("turn_context", turn_id=turn_id, cwd="/home/kim/shop", model="gpt-9", **fields)
+        return self.add("turn_context", turn_id=turn_id, cwd="/srv/shop", model="gpt-9", **fields)
 
     def user(self, text: str) -> "Codex":
         """A message in the user's role, with the event that copies it."""

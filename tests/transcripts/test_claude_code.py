@@ -93,7 +93,7 @@ def test_a_resumed_file_with_two_session_ids_is_one_run():
     other = "99999999-2222-4333-8444-555555555555"
     data = (
         Claude(session=other).user("first part").data()
-        + Claude(session=SESSION, cwd="/home/kim/shop").add("user", uuid="x", message={"content": "second part"}).data()
+        + Claude(session=SESSION, cwd="/srv/shop").add("user", uuid="x", message={"content": "second part"}).data()
     )
     for name in (f"{SESSION}.jsonl", "stdin"):
         run = read_one(data, name).run
@@ -245,7 +245,7 @@ def test_a_result_that_comes_after_other_calls_finds_its_command():
 
 def test_a_result_written_before_its_call_finds_it_too():
     """The file is written by several hands: a few lines are swapped."""
-    session = Claude().bash("make a", "A").tool("Read", "r", file_path="/home/kim/shop/a.py").result("r", "1\tx")
+    session = Claude().bash("make a", "A").tool("Read", "r", file_path="/srv/shop/a.py").result("r", "1\tx")
     session.records[0], session.records[1] = session.records[1], session.records[0]
     transcript = read_one(session.data())
     assert [(e.kind, e.record, e.answers) for e in transcript.events[:2]] == [("command", 1, None), ("command_result", 0, 0)]
@@ -366,11 +366,11 @@ def test_edits_and_reads_have_paths_relative_to_the_checkout():
     """Text of an edit is what was written."""
     data = (
         Claude()
-        .tool("Read", "r", file_path="/home/kim/shop/cart.py", limit=10)
+        .tool("Read", "r", file_path="/srv/shop/cart.py", limit=10)
         .result("r", "1\tdef total():")
-        .tool("Edit", "e", file_path="/home/kim/shop/cart.py", old_string="a", new_string="b")
-        .result("e", "updated", twin={"filePath": "/home/kim/shop/cart.py", "userModified": True})
-        .tool("Write", "w", file_path="/home/kim/shop/new.py", content="x = 1")
+        .tool("Edit", "e", file_path="/srv/shop/cart.py", old_string="a", new_string="b")
+        .result("e", "updated", twin={"filePath": "/srv/shop/cart.py", "userModified": True})
+        .tool("Write", "w", file_path="/srv/shop/new.py", content="x = 1")
         .result("w", "created", twin={"type": "create"})
         .tool("MultiEdit", "m", file_path="/etc/hosts", edits=[{"new_string": "p"}, {"new_string": "q"}])
         .result("m", "<tool_use_error>File has not been read yet.</tool_use_error>", is_error=True)
@@ -390,7 +390,7 @@ def test_any_other_tool_is_a_call_with_its_arguments_as_json():
     """And its result belongs to it; a reminder inside the result is not part of it."""
     data = (
         Claude()
-        .tool("Grep", "g", pattern="total", path="/home/kim/shop/src")
+        .tool("Grep", "g", pattern="total", path="/srv/shop/src")
         .result("g", [{"type": "text", "text": "cart.py:1\n<system-reminder>x</system-reminder>"}])
         .data()
     )
@@ -501,7 +501,7 @@ def test_tokens_are_the_largest_count_of_a_message():
 def test_diagnostics_name_file_and_line():
     """What the language server said after an edit."""
     problem = {"message": "undefined: total", "severity": "Error", "range": {"start": {"line": 4}}}
-    item = {"type": "diagnostics", "files": [{"uri": "file:///home/kim/shop/cart.go", "diagnostics": [problem]}]}
+    item = {"type": "diagnostics", "files": [{"uri": "file:///srv/shop/cart.go", "diagnostics": [problem]}]}
     event = read_one(Claude().user("hi").add("attachment", attachment=item).data()).events[1]
     assert (event.tool, event.text, event.paths) == ("diagnostics", "cart.go:5: Error: undefined: total", ("cart.go",))
 

@@ -21,8 +21,8 @@ from tests.transcripts.builders import (
     running,
 )
 
-ENVIRONMENT = "<environment_context>\n  <cwd>/home/kim/shop</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n  <network_access>restricted</network_access>\n  <shell>zsh</shell>\n</environment_context>"
-PATCH = "*** Begin Patch\n*** Update File: /home/kim/shop/cart.py\n@@\n-total\n+total - discount\n*** Add File: notes/new.md\n+hello\n*** Delete File: old.py\n*** End Patch"
+ENVIRONMENT = "<environment_context>\n  <cwd>/srv/shop</cwd>\n  <sandbox_mode>read-only</sandbox_mode>\n  <network_access>restricted</network_access>\n  <shell>zsh</shell>\n</environment_context>"
+PATCH = "*** Begin Patch\n*** Update File: /srv/shop/cart.py\n@@\n-total\n+total - discount\n*** Add File: notes/new.md\n+hello\n*** Delete File: old.py\n*** End Patch"
 
 
 def signals(transcript, name: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_copies_of_messages_in_events_are_dropped_only_if_they_are_copies():
     "text",
     [
         "<user_instructions>\nUse tabs.\n</user_instructions>",
-        "# AGENTS.md instructions for /home/kim/shop\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
+        "# AGENTS.md instructions for /srv/shop\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
         "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>",
         '<subagent_notification>\n{"status": {"completed": "All fine"}}\n</subagent_notification>',
         "<permissions instructions>\nSandbox.\n</permissions instructions>",
@@ -222,12 +222,12 @@ def test_a_command_is_paired_and_the_header_is_taken_off():
     """Exit code, time and token count are kept, the header is not."""
     data = (
         Codex()
-        .call("exec_command", "c1", cmd="make test", workdir="/home/kim/shop", max_output_tokens=4000)
+        .call("exec_command", "c1", cmd="make test", workdir="/srv/shop", max_output_tokens=4000)
         .output("c1", ran("2 failed\n", 1, 99, 1.5))
         .data()
     )
     command, result = read_one(data).events
-    assert (command.kind, command.text, command.args, command.origin) == ("command", "make test", {"workdir": "/home/kim/shop"}, "c1")
+    assert (command.kind, command.text, command.args, command.origin) == ("command", "make test", {"workdir": "/srv/shop"}, "c1")
     assert (result.kind, result.text, result.answers, result.exit_code, result.is_error) == ("command_result", "2 failed\n", 0, 1, True)
     assert (result.duration_s, result.args, result.origin) == (1.5, {"output_tokens": 99}, "c1")
 
@@ -393,7 +393,7 @@ def test_other_tools_are_calls_with_results():
         .add("response_item", type="function_call", name="find", namespace="mcp__docs", arguments="{}", call_id="c2")
         .output("c2", "a page")
         .add("response_item", type="web_search_call", status="completed", action={"type": "search", "query": "go vet"})
-        .call("view_image", "c3", path="/home/kim/shop/a.png")
+        .call("view_image", "c3", path="/srv/shop/a.png")
         .data()
     )
     transcript = read_one(data)
@@ -415,12 +415,12 @@ def test_a_command_inside_a_script_is_a_command():
     ]
     data = (
         Codex()
-        .script("c1", 'const r = await tools.exec_command({cmd:"make test","workdir":"/home/kim/shop"});\ntext(r.output);')
+        .script("c1", 'const r = await tools.exec_command({cmd:"make test","workdir":"/srv/shop"});\ntext(r.output);')
         .output("c1", parts, "custom_tool_call_output")
         .data()
     )
     command, result = read_one(data).events
-    assert (command.kind, command.text, command.args) == ("command", "make test", {"workdir": "/home/kim/shop"})
+    assert (command.kind, command.text, command.args) == ("command", "make test", {"workdir": "/srv/shop"})
     assert (result.text, result.exit_code, result.duration_s, result.answers) == ("2 passed\n", None, 0.3, 0)
 
 
@@ -499,7 +499,7 @@ def test_a_patch_is_one_edit_for_each_file(form: str):
         session.call("apply_patch", "c1", input=PATCH)
     else:
         session.script("c1", f"const patch = {json.dumps(PATCH)};\ntext(await tools.apply_patch(patch));")
-    changes = {"/home/kim/shop/cart.py": {"type": "update", "unified_diff": "@@"}, "notes/new.md": {"type": "add", "content": "hello"}}
+    changes = {"/srv/shop/cart.py": {"type": "update", "unified_diff": "@@"}, "notes/new.md": {"type": "add", "content": "hello"}}
     session.add("event_msg", type="patch_apply_end", call_id="c1", success=True, changes=changes)
     assert edits(session.data()) == [(("cart.py",), False, False), (("notes/new.md",), True, False), (("old.py",), False, False)]
 
@@ -507,8 +507,8 @@ def test_a_patch_is_one_edit_for_each_file(form: str):
 def test_an_edit_that_only_an_event_reports_is_read_from_it():
     """A patch that went through the shell."""
     changes = {
-        "/home/kim/shop/a.py": {"type": "add", "content": "x"},
-        "/home/kim/shop/b.py": {"type": "update", "unified_diff": "@@ -1 +1 @@", "move_path": "/home/kim/shop/c.py"},
+        "/srv/shop/a.py": {"type": "add", "content": "x"},
+        "/srv/shop/b.py": {"type": "update", "unified_diff": "@@ -1 +1 @@", "move_path": "/srv/shop/c.py"},
     }
     data = (
         Codex()

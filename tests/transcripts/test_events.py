@@ -4,9 +4,9 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from osmia_memory.transcripts.redact import Redactor
 
 from osmia_memory.transcripts.events import EventLog, span, when, within
+from osmia_memory.transcripts.redact import Redactor
 
 BLOCK = (
     "## Prior Knowledge\n\nThe following observations from previous tasks may be relevant:\n\n"
@@ -120,8 +120,8 @@ def test_times_become_aware_utc(value, expected):
 
 def test_paths_are_told_relative_to_the_checkout():
     """Only what lies in it; a sibling folder with the same beginning does not."""
-    assert within("/home/kim/shop/src/a.py", "/home/kim/shop") == "src/a.py"
-    assert within("/home/kim/shop2/a.py", "/home/kim/shop") == "/home/kim/shop2/a.py"
+    assert within("/srv/shop/src/a.py", "/srv/shop") == "src/a.py"
+    assert within("/srv/shop2/a.py", "/srv/shop") == "/srv/shop2/a.py"
     assert within("C:\\shop\\src\\a.py", "C:\\shop") == "src/a.py"
     assert within("a.py", None) == "a.py"
 

@@ -147,10 +147,14 @@ def purpose(simple: Simple) -> Purpose:
     """What the command is for, by its program and its first words."""
     name = simple.program
     words = [w for w in simple.argv[1:] if not w.startswith("-")]
-    if not name or name in NO_PURPOSE:
+    if not name:
         return "none"
     if simple.argv[0].endswith(("bin/test", "bin/doctest")):
         return "test"
+    if "/" in simple.argv[0] and not simple.argv[0].startswith(("/bin/", "/usr/", "/opt/")):
+        return _script(simple, name)  # `tools/wait` is not the shell's `wait`
+    if name in NO_PURPOSE:
+        return "none"
     if name == "sed":
         return "write" if any(re.match(r"-\w*i|--in-place", w) for w in simple.argv[1:]) else "read"
     if name in SEARCHES:
@@ -182,6 +186,13 @@ def purpose(simple: Simple) -> Purpose:
     if name in ("docker", "docker-compose", "podman", "systemctl", "service", "redis-server", "curl", "wget", "ssh"):
         return "service"
     return "run" if "/" in simple.argv[0] or re.search(r"\.(?:sh|py|js|rb|pl)$", name) else "other"
+
+
+def _script(simple: Simple, name: str) -> Purpose:
+    """A program given by its path: a tool of the environment, or a script of the repository's own."""
+    if INTERPRETER.match(name):
+        return _python(simple)
+    return "test" if _TEST_PROGRAMS.search(name) else "lint" if _LINT_PROGRAMS.search(name) else "run"
 
 
 def _as_purpose(name: str) -> Purpose:

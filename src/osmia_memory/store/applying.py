@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from osmia_memory.errors import InternalError, TenantError
 from osmia_memory.models import Applied, Fact, Insert, Plan, Reinforce, Retire, TaskRun, Witness
@@ -50,7 +50,7 @@ class Applying(Operations):
             batch = _gather(connection, list(zip(plans, words, strict=True)), extractor)
             if any(not done.unchanged for done in batch.applied):
                 with self._transaction(connection):
-                    _write(connection, batch, recorded_at, extractor)
+                    write(connection, batch, recorded_at)
         return batch.applied
 
 
@@ -73,25 +73,36 @@ def _witnesses(plan: Plan) -> Iterator[Witness]:
 # --- what the plans come to -------------------------------------------------------------------------------------------
 
 
+class RunEntry(NamedTuple):
+    """A run to be written."""
+
+    run: TaskRun
+    vocabulary: tuple[str, ...] = ()
+    extractor: str = ""
+    recorded_at: datetime | None = None  # None: now, or when it was first recorded
+
+
 @dataclass
-class _Batch:
+class Batch:
     """The sum of several plans: of each row, the last state."""
 
     stored_runs: dict[str, tuple[int, Any]]  # run id -> (number, when it was recorded)
     applied: list[Applied] = field(default_factory=list)
-    runs: dict[str, tuple[TaskRun, list[str]]] = field(default_factory=dict)
+    runs: dict[str, RunEntry] = field(default_factory=dict)  # new or in a new version
     witnesses: dict[tuple[str, str], Witness] = field(default_factory=dict)  # by (fact id, run id)
     withdrawn: set[str] = field(default_factory=set)  # facts whose testimony by hand is replaced or retired
     facts: dict[str, Fact] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    edited: dict[str, str] = field(default_factory=dict)  # wordings that people gave to facts that are new here
+    recorded: dict[tuple[str, str], datetime] = field(default_factory=dict)  # when testimony was first recorded, where that is known
 
-    def add(self, plan: Plan, vocabulary: Iterable[str], retracted: set[str]) -> Applied:
+    def add(self, plan: Plan, entry: RunEntry, retracted: set[str]) -> Applied:
         """Take one plan in. Retracted facts stay as they are, whatever it says of them."""
         run_id = plan.run.run_id
         if run_id == MANUAL_RUN:
             self.withdrawn |= {w.fact_id for w in _witnesses(plan)} | {d.fact_id for d in plan.decisions if isinstance(d, Retire)}
         else:
-            self.runs[run_id] = (plan.run, sorted({word for word in vocabulary if word}))
+            self.runs[run_id] = entry
             self.witnesses = {key: w for key, w in self.witnesses.items() if key[1] != run_id}
         for witness in _witnesses(plan):
             if witness.fact_id not in retracted:
@@ -107,7 +118,7 @@ class _Batch:
         return Applied(kinds.count(Insert), kinds.count(Reinforce), kinds.count(Retire))
 
 
-def _gather(connection: Connection, plans: Sequence[tuple[Plan, Iterable[str]]], extractor: str) -> _Batch:
+def _gather(connection: Connection, plans: Sequence[tuple[Plan, Iterable[str]]], extractor: str) -> Batch:
     run_ids = [plan.run.run_id for plan, _ in plans if plan.run.run_id != MANUAL_RUN]
     rows = connection.execute(
         "SELECT run_id, version, extractor, no, recorded_at FROM runs WHERE run_id IN (SELECT unnest(?::VARCHAR[]))",
@@ -115,7 +126,7 @@ def _gather(connection: Connection, plans: Sequence[tuple[Plan, Iterable[str]]],
     ).fetchall()
     stored = {row[0]: RunVersion(row[1], row[2]) for row in rows}
     retracted = {row[0] for row in connection.execute("SELECT fact_id FROM tombstones").fetchall()}
-    batch = _Batch(stored_runs={row[0]: (row[3], row[4]) for row in rows})
+    batch = Batch(stored_runs={row[0]: (row[3], row[4]) for row in rows})
     for plan, vocabulary in plans:
         wanted = RunVersion(plan.run.version, extractor)
         if stored.get(plan.run.run_id) == wanted:
@@ -123,7 +134,7 @@ def _gather(connection: Connection, plans: Sequence[tuple[Plan, Iterable[str]]],
             continue
         if plan.run.run_id != MANUAL_RUN:
             stored[plan.run.run_id] = wanted
-        batch.applied.append(batch.add(plan, vocabulary, retracted))
+        batch.applied.append(batch.add(plan, RunEntry(plan.run, tuple(vocabulary), extractor), retracted))
     return batch
 
 
@@ -141,34 +152,41 @@ def state_after(state: State, plan: Plan) -> State:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _write(connection: Connection, batch: _Batch, recorded_at: datetime, extractor: str) -> None:
+def write(connection: Connection, batch: Batch, recorded_at: datetime) -> None:
+    """Bring the tables to the state that the batch describes, within the caller's transaction."""
     now = codec.to_utc(recorded_at)
     fact_ids = list({*batch.facts, *batch.gone, *(fact_id for fact_id, _ in batch.witnesses), *batch.withdrawn})
     known = _known_facts(connection, fact_ids)
-    run_numbers = {run_id: number for run_id, (number, _) in batch.stored_runs.items() if run_id in batch.runs}
-    earlier = _take_back(connection, list(run_numbers.values()), [known[f][0].no for f in batch.withdrawn if f in known])
+    run_numbers = {run_id: number for run_id, (number, _) in batch.stored_runs.items()}
+    replaced = [number for run_id, number in run_numbers.items() if run_id in batch.runs]
+    earlier = _take_back(connection, replaced, [known[f][0].no for f in batch.withdrawn if f in known])
     new_facts = [fact_id for fact_id in batch.facts if fact_id not in known]
     new_runs = [run_id for run_id in batch.runs if run_id not in run_numbers]
     numbers = iter(take_numbers(connection, len(new_facts) + len(new_runs) + len(batch.facts)))
     run_numbers |= {run_id: next(numbers) for run_id in new_runs}
     remove_facts(connection, {fact_id: known[fact_id][0].no for fact_id in batch.gone if fact_id in known})
     changed = [(fact, *known[fact_id]) for fact_id, fact in batch.facts.items() if fact_id in known]
-    added = [(batch.facts[fact_id], codec.Extra(next(numbers)), now) for fact_id in new_facts]
+    added = [
+        (batch.facts[f], codec.Extra(next(numbers), edited=batch.edited.get(f)), codec.to_utc(batch.facts[f].recorded_at) or now)
+        for f in new_facts
+    ]
     write_facts(connection, changed, added, numbers)
     known |= {fact.fact_id: (extra, now) for fact, extra, _ in added}
-    numbered = {(known[f][0].no, run_numbers.get(r, MANUAL_RUN_NO)): w for (f, r), w in batch.witnesses.items() if f in known}
-    write_witnesses(connection, numbered, earlier, now)
-    _write_runs(connection, batch, run_numbers, extractor, now)
+    keys = {key: (known[key[0]][0].no, run_numbers.get(key[1], MANUAL_RUN_NO)) for key in batch.witnesses if key[0] in known}
+    earlier = {keys[key]: codec.to_utc(moment) for key, moment in batch.recorded.items()} | earlier
+    write_witnesses(connection, {keys[key]: w for key, w in batch.witnesses.items() if key in keys}, earlier, now)
+    _write_runs(connection, batch, run_numbers, now)
 
 
-def _write_runs(connection: Connection, batch: _Batch, numbers: dict[str, int], extractor: str, now: Any) -> None:
+def _write_runs(connection: Connection, batch: Batch, numbers: dict[str, int], now: Any) -> None:
     replaced = [run_id for run_id in batch.stored_runs if run_id in batch.runs]
     if replaced:
         connection.execute("DELETE FROM runs WHERE run_id IN (SELECT unnest(?::VARCHAR[]))", [codec.storable_deep(replaced)])
     rows = []
-    for run_id, (run, words) in batch.runs.items():
-        first_recorded = batch.stored_runs[run_id][1] if run_id in batch.stored_runs else now
-        rows.append((*codec.run_row(run), numbers[run_id], extractor, words, first_recorded))
+    for run_id, entry in batch.runs.items():
+        first_recorded = batch.stored_runs[run_id][1] if run_id in batch.stored_runs else codec.to_utc(entry.recorded_at) or now
+        words = sorted({word for word in entry.vocabulary if word})
+        rows.append((*codec.run_row(entry.run), numbers[run_id], entry.extractor, words, first_recorded))
     insert(connection, "runs", _RUN_TABLE, rows)
 
 

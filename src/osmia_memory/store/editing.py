@@ -93,27 +93,30 @@ class Editing(Operations):
         Raises:
             InputError: an end is no fact or run of this tenant.
         """
-        whose, wanted = checked_tenant(tenant), {(e.from_id, e.to_id, e.relation): e for e in edges}
         with self._writing() as connection:
-            ends = sorted({end for key in wanted for end in key[:2]})
-            for missing in _unknown(connection, whose, ends)[:1]:
-                raise InputError(f"a link needs two facts or runs of tenant {whose!r}; {missing!r} is none")
-            self._cut(connection, whose, list(wanted))
-            insert(
-                connection, "edges", _EDGES, [(whose, *key, e.weight, e.reason, codec.to_utc(e.created_at)) for key, e in wanted.items()]
-            )
-        return len(wanted)
+            return write_edges(connection, checked_tenant(tenant), edges)
 
     def unlink(self, tenant: str, edges: Iterable[Edge]) -> None:
         """Remove links, compared by their ends and relation."""
         with self._writing() as connection:
-            self._cut(connection, checked_tenant(tenant), [(e.from_id, e.to_id, e.relation) for e in edges])
+            _cut(connection, checked_tenant(tenant), [(e.from_id, e.to_id, e.relation) for e in edges])
 
-    def _cut(self, connection: Connection, tenant: str, keys: list[tuple[str, str, Any]]) -> None:
-        connection.execute(
-            "DELETE FROM edges WHERE tenant_id = ? AND [from_id, to_id, relation] IN (SELECT unnest(?::VARCHAR[][]))",
-            [tenant, [list(k) for k in keys]],
-        )
+
+def write_edges(connection: Connection, tenant: str, edges: Iterable[Edge]) -> int:
+    """`link` within the caller's transaction."""
+    wanted = {(e.from_id, e.to_id, e.relation): e for e in edges}
+    for missing in _unknown(connection, tenant, sorted({end for key in wanted for end in key[:2]})):
+        raise InputError(f"a link needs two facts or runs of tenant {tenant!r}; {missing!r} is none")
+    _cut(connection, tenant, list(wanted))
+    insert(connection, "edges", _EDGES, [(tenant, *key, e.weight, e.reason, codec.to_utc(e.created_at)) for key, e in wanted.items()])
+    return len(wanted)
+
+
+def _cut(connection: Connection, tenant: str, keys: list[tuple[str, str, Any]]) -> None:
+    connection.execute(
+        "DELETE FROM edges WHERE tenant_id = ? AND [from_id, to_id, relation] IN (SELECT unnest(?::VARCHAR[][]))",
+        [tenant, [list(k) for k in keys]],
+    )
 
 
 def _unknown(connection: Connection, tenant: str, node_ids: list[str]) -> list[str]:

@@ -1,10 +1,11 @@
 """The store of facts: one DuckDB file, opened for one operation or one short session at a time."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmia_memory.errors import InternalError, StoreError
 from osmia_memory.store import connection as connections
@@ -12,10 +13,15 @@ from osmia_memory.store import diagnosis
 from osmia_memory.store.applying import Applying
 from osmia_memory.store.checking import Checking
 from osmia_memory.store.editing import Editing
-from osmia_memory.store.forgetting import Forgetting
+from osmia_memory.store.forgetting import Fold, Forgetting
 from osmia_memory.store.lexical import Searching
-from osmia_memory.store.operations import Connection
+from osmia_memory.store.operations import Connection, checked_tenant, of_tenant
 from osmia_memory.store.reading import Reading
+
+if TYPE_CHECKING:
+    from osmia_memory.models import EngineProfile, Pattern
+    from osmia_memory.store.rows import Row
+    from osmia_memory.store.transfer import Imported
 
 
 class _AllOperations(Reading, Searching, Applying, Editing, Checking):
@@ -101,6 +107,54 @@ class FactStore(_AllOperations, Forgetting):
     def doctor(self) -> dict[str, Any]:
         """What can be said about the file, whatever state it is in (`diagnosis.doctor`)."""
         return diagnosis.doctor(self.path, wait_seconds=min(self.lock_wait_seconds, 0.5))
+
+    # Rows are pydantic models; importing it takes 60 ms, which a query should not pay.
+
+    def export_rows(self, tenant: str | None, *, all_tenants: bool = False, recorded: bool = False) -> "list[Row]":
+        """All knowledge of a tenant (with `all_tenants`: of each, named in its rows), sorted; `rows.line` makes a row a line of text.
+
+        Equal knowledge gives equal rows, unless `recorded` asks for the times of recording. Retracted and pruned facts are left out.
+        """
+        from osmia_memory.store import transfer
+
+        of_tenant(tenant, all_tenants=all_tenants)
+        with self.session() as session:
+            if not all_tenants:
+                return transfer.snapshot(session._connection, checked_tenant(tenant), label=None, recorded=recorded)
+            found: list[Row] = []
+            for name in session.known_tenants():
+                found += transfer.snapshot(session._connection, name, label=name, recorded=recorded)
+        return found
+
+    def import_rows(self, tenant: str, given: "Iterable[Row]", fold: Fold, *, recorded_at: datetime) -> "Imported":
+        """Add the knowledge of these rows (`rows.parse`) to the tenant, in one transaction. `fold` makes witnesses a fact.
+
+        Facts and runs get the ids of their content under this tenant. `recorded_at` also stands in for event times that a row lacks.
+
+        Raises:
+            RowError: a fact without owner, evidence for an unknown fact.
+            InputError: a link whose ends are unknown.
+            TenantError: a row of another tenant.
+        """
+        from osmia_memory.store import transfer
+
+        with self.session(write=True) as session:
+            incoming = transfer.connect(tenant, given, at=recorded_at, known_runs=session.known_runs(tenant))
+            known = session.state_for(tenant, incoming.facts)
+            with session._writing() as connection:
+                return transfer.store(connection, incoming, known, fold)
+
+    def imported_statistics(self, tenant: str) -> "tuple[list[Pattern], list[EngineProfile]]":
+        """Patterns and engine profiles that were imported without their runs."""
+        from osmia_memory.store import rows, transfer
+
+        with self._reading() as connection:
+            bodies = connection.execute(
+                "SELECT body FROM imported_statistics WHERE tenant_id = ? ORDER BY row_key", [checked_tenant(tenant)]
+            ).fetchall()
+        found = [rows.parse(row[0]) for row in bodies]
+        patterns = [transfer.pattern(row, tenant) for row in found if isinstance(row, rows.PatternRow)]
+        return patterns, [transfer.profile(row) for row in found if isinstance(row, rows.EngineProfileRow)]
 
     def redaction_key(self) -> bytes:
         """32 random bytes of this store, for masks that are equal within it only. Creates the store if there is none."""

@@ -239,9 +239,9 @@ def parse(value: str | bytes | Mapping[str, Any], where: str = "row", *, ignore_
         RowError: no JSON object, no known type, or a field that is unknown, missing or of the wrong kind; the message names it.
     """
     fields = _object(value, where)
-    kind = fields.get("type")
+    kind = str(fields.get("type"))
     if kind not in TYPES:
-        raise RowError(f"{where}: `type` is {kind!r}{_nearest(str(kind), TYPES)}; known types: {', '.join(TYPES)}")
+        raise RowError(f"{where}: `type` is {fields.get('type')!r}{_nearest(kind, TYPES)}; known types: {', '.join(TYPES)}")
     model = TYPES[kind]
     try:
         return model.model_validate(fields)
@@ -258,10 +258,8 @@ def line(row: Row) -> str:
 
 
 def as_dict(row: Row) -> dict[str, Any]:
-    """The canonical object of a row: plain JSON values, without fields at their default that no reader would miss."""
-    kept = row.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    fields: dict[str, Any] = {"type": row.type, **kept}
-    return fields
+    """The canonical object of a row: plain JSON values of the fields that were set."""
+    return {"type": row.type, **row.model_dump(mode="json", by_alias=True, exclude_unset=True)}
 
 
 def _object(value: str | bytes | Mapping[str, Any], where: str) -> Mapping[str, Any]:

@@ -153,14 +153,17 @@ class Context:
 
     def _redacted(self, run: TaskRun) -> TaskRun:
         redact = self.options.redactor.redact
-        safe = {
-            name: redact(value)
-            for name in ("branch", "cwd", "source", "repo", "title", "model")
-            if isinstance(value := getattr(run, name), str) and value
-        }
-        labels = tuple(redact(label) for label in run.labels)
-        signals = tuple(Signal(s.name, redact(s.value), s.event_index) for s in run.signals)
-        return replace(run, labels=labels, signals=signals, **safe)
+        return replace(
+            run,
+            repo=run.repo and redact(run.repo),
+            model=run.model and redact(run.model),
+            title=redact(run.title),
+            branch=run.branch and redact(run.branch),
+            cwd=run.cwd and redact(run.cwd),
+            source=redact(run.source),
+            labels=tuple(redact(label) for label in run.labels),
+            signals=tuple(Signal(s.name, redact(s.value), s.event_index) for s in run.signals),
+        )
 
     def _masked_here(self) -> Mapping[str, int]:
         return {kind: n - self.masked[kind] for kind, n in self.options.redactor.counts.items() if n > self.masked[kind]}

@@ -1,9 +1,10 @@
 """E-mail addresses and the names in home directories. Neither is a credential; both tell who somebody is."""
 
 import re
+import string
 from collections.abc import Iterator
 
-from osmia_memory.transcripts.secret_signs import Found
+from osmia_memory.transcripts.secret_signs import Found, matches
 
 # Names of services and of images, not of people: their paths and addresses are facts about an environment.
 _SERVICES = frozenset(
@@ -52,31 +53,35 @@ def emails(text: str) -> Iterator[Found]:
 
 _NAME = r"(?:[A-Za-z0-9_À-ɏ][\w.@À-ɏ-]{0,63}|[^\x00-\x7f\W][^\s/\\:\"'<>|,;()]{0,62}(?=[/\\]))"
 _WITH_SPACES = re.compile(r"[^\s\\/:*?\"'<>|`;,()\[\]{}]{1,32}(?: [^\s\\/:*?\"'<>|`;,()\[\]{}]{1,32}){0,3}(?=\\)")
-_UNDER_HOME = re.compile(rf"home[/\\]{{1,4}}({_NAME})", re.ASCII)
-_UNDER_USERS = re.compile(rf"sers(?<=[Uu]sers)([/\\]{{1,4}})({_NAME})", re.ASCII)
+_UNDER_HOME = re.compile(rf"home([/\\]{{1,4}}|-)({_NAME})", re.ASCII)
+_UNDER_USERS = re.compile(rf"sers(?<=[Uu]sers)([/\\]{{1,4}}|-)({_NAME})", re.ASCII)
 _DRIVE = re.compile(
     r"(?:(?<![A-Za-z0-9])[A-Za-z]:[/\\]{1,4}|/(?:mnt/)?[a-z]/|\\{2,4}wsl[.$\w]{0,12}\\{1,2}[\w.-]{1,32}\\{1,2})\Z", re.ASCII
 )
-_ROOT = re.compile(r"(?:/(?:var|export|usr|mnt|data|System/Volumes/Data))?/\Z")
+_MOUNTS = ("/var", "/export", "/usr", "/mnt", "/data", "/System/Volumes/Data")
 # A route such as `example.org/home/about`, `./home/x` or `$(pwd)/home/x` is none; `-I/home/x`, `\n/home/x` and `file:///home/x` are.
-_INSIDE = re.compile(r"(?:[\w.~})\]%$*?/-])\Z", re.ASCII)
+_INSIDE = frozenset("_.~})]%$*?/-" + string.ascii_letters + string.digits)
 _STARTS = re.compile(r"(?:file://|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{1,8}m|(?:^|[\s\"'])-[ILDFB]|-\d{1,6}-|-isystem)\Z", re.ASCII)
-_SLUG = re.compile(r"-(?<=[/\\]-)(?:Users|home)-([A-Za-z0-9_]+)(?=[-/\\\"'\s]|\Z)")
+_SLUG_NAME = re.compile(r"[A-Za-z0-9_]+(?=[-/\\\"'\s]|\Z)")
 
 
 def homes(text: str) -> Iterator[Found]:
     """Home directories up to and including the user's name: what `~` stands for."""
-    if "home" in text and ("/home" in text or "\\home" in text or "-home-" in text):
-        for m in _UNDER_HOME.finditer(text):
-            yield from _home(text, m.start(), m.start(1), m[1])
-    if "sers" in text:
-        for m in _UNDER_USERS.finditer(text):
+    for m in matches("home", _UNDER_HOME, text):
+        yield from _slug(text, m.start(), m.start(2)) if m[1] == "-" else _home(text, m.start(), m.start(2), m[2])
+    for m in matches("sers", _UNDER_USERS, text):
+        if m[1] == "-":
+            yield from _slug(text, m.start() - 1, m.start(2))
+        else:
             long_name = _WITH_SPACES.match(text, m.start(2)) if "\\" in m[1] else None
             yield from _home(text, m.start() - 1, m.start(2), long_name[0] if long_name else m[2])
-    if "-home-" in text or "-Users-" in text:  # the folder a harness names after the path of a project
-        for m in _SLUG.finditer(text):
-            if m[1].lower() not in _SERVICES:
-                yield Found(m.start(), m.end(1), "home")
+
+
+def _slug(text: str, start: int, name_at: int) -> Iterator[Found]:
+    """`-home-dana` of `projects/-home-dana-src-app`, the folder a harness names after a project's path."""
+    name = _SLUG_NAME.match(text, name_at)
+    if name and text[start - 2 : start] in ("/-", "\\-") and name[0].lower() not in _SERVICES:
+        yield Found(start - 1, name.end(), "home")
 
 
 def _home(text: str, start: int, name_at: int, name: str) -> Iterator[Found]:
@@ -84,12 +89,18 @@ def _home(text: str, start: int, name_at: int, name: str) -> Iterator[Found]:
     name = name.rstrip(".-@")
     if not name or name.lower() in _SERVICES:
         return
-    left = text[max(0, start - 48) : start]
-    root = _DRIVE.search(left)
-    if root is None:
-        if text[start] == "u" or not (root := _ROOT.search(left)):
+    root = start
+    if text[start - 1 : start] == "/" and text[start] != "u":
+        root -= 1
+        for mount in _MOUNTS:
+            if text.endswith(mount, 0, root):
+                root -= len(mount)
+                break
+        if root and text[root - 1] in _INSIDE and not _STARTS.search(text, max(0, root - 16), root):
+            root = start
+    if root == start or text[start] != "h":  # a drive may come before `Users`: C:/Users, /mnt/c/Users
+        drive = _DRIVE.search(text, max(0, start - 48), start)
+        if drive is None and root == start:
             return
-        before = left[: root.start()]
-        if _INSIDE.search(before) and not _STARTS.search(before):
-            return
-    yield Found(start - (len(left) - root.start()), name_at + len(name), "home")
+        root = drive.start() if drive else root
+    yield Found(root, name_at + len(name), "home")

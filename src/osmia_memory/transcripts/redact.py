@@ -23,7 +23,10 @@ _SHORTEST = 6  # of an e-mail address, a@b.io
 _LINE_ENDS = re.compile(r"\\+[nrt]|\s")
 _MASK = re.compile(r"\[REDACTED:[a-z0-9-]+:[0-9a-f]{6}\]")
 # Hexadecimal ids, times, numbers, and encoded files: many strings of a transcript, and no secrets without a name beside them.
-_PLAIN = re.compile(r"[0-9a-f:.TZ_ -]*\Z|[A-Za-z0-9+/=]{600,}\Z")
+_PLAIN = re.compile(r"[0-9a-f:.TZ_ -]*\Z|[A-Za-z0-9+/=_-]{1200,}\Z")
+
+
+_Masked = tuple[str, dict[str, int]]
 
 
 class Redactor:
@@ -37,7 +40,7 @@ class Redactor:
     def __init__(self, key: bytes) -> None:
         self.counts: Counter[str] = Counter()
         self._key = key
-        self._seen: dict[str, tuple[str, Counter[str]] | None] = {}  # None: nothing to mask
+        self._seen: dict[str, _Masked | None] = {}  # None: nothing to mask
         self._room = _CACHE_CHARACTERS
 
     def redact(self, text: str) -> str:
@@ -48,10 +51,11 @@ class Redactor:
             known = self._remember(text, self._redacted(text))
         if known is None:
             return text
-        self.counts.update(known[1])
+        for kind, count in known[1].items():
+            self.counts[kind] += count
         return known[0]
 
-    def _remember(self, text: str, result: tuple[str, Counter[str]] | None) -> tuple[str, Counter[str]] | None:
+    def _remember(self, text: str, result: _Masked | None) -> _Masked | None:
         if len(text) <= _CACHE_CHARACTERS:
             self._room -= len(text)
             while self._room < 0:
@@ -61,30 +65,33 @@ class Redactor:
             self._seen[text] = result
         return result
 
-    def _redacted(self, text: str) -> tuple[str, Counter[str]] | None:
+    def _redacted(self, text: str) -> _Masked | None:
         """(text without secrets, how many by kind), or None where there is nothing to mask."""
         if len(text) < _SHORTEST or _PLAIN.match(text):
             return None
-        counts: Counter[str] = Counter()
-        # A mask changes what stands beside its neighbours; the second pass finds nothing unless that mattered.
+        counts: dict[str, int] = {}
         for _ in range(_PASSES):
-            masked = self._masked_once(text, counts)
-            if masked is None:
+            chosen, folded, origin = self._look(text)
+            if not chosen:
                 break
-            text = masked
+            text = self._masked(text, chosen, folded, origin)
+            for one in chosen:
+                counts[one.kind] = counts.get(one.kind, 0) + 1
+            # A mask changes what stands beside its neighbours: look again. `~` does not.
+            if counts.keys() == {"home"}:
+                break
         return (text, counts) if counts else None
 
-    def _masked_once(self, text: str, counts: Counter[str]) -> str | None:
+    def _look(self, text: str) -> tuple[list[Found], str, Sequence[int] | None]:
         folded, origin = (text, None) if text.isascii() else fold(text)
-        chosen = _choose(find(folded), folded)
-        if not chosen:
-            return None
+        return _choose(find(folded), folded), folded, origin
+
+    def _masked(self, text: str, chosen: Iterable[Found], folded: str, origin: Sequence[int] | None) -> str:
         parts: list[str] = []
         at = 0
         for found in chosen:
             start, end = (found.start, found.end) if origin is None else (origin[found.start], origin[found.end - 1] + 1)
             parts += (text[at:start], self._mask(found.kind, folded[found.start : found.end]))
-            counts[found.kind] += 1
             at = end
         return "".join((*parts, text[at:]))
 
@@ -102,7 +109,7 @@ def find(text: str) -> Iterator[Found]:
     low = _lower(text)
     yield from secret_tokens.private_keys(text)
     yield from secret_tokens.tokens(text)
-    yield from secret_tokens.addresses(text)
+    yield from secret_tokens.addresses(text, low)
     yield from secret_fields.headers(text, low)
     yield from secret_fields.fields(text, low)
     yield from personal.emails(text)
@@ -138,6 +145,7 @@ _ALIKE = {
 _LETTERS = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕКМНОРСТХаеорсухіѕ"
 _FOLDED = re.compile(f"[{re.escape(''.join(_ALIKE))}]")
 _HIDDEN = re.compile(f"[{_INVISIBLE}]")
+_ODD = re.compile(f"[{re.escape(''.join(_ALIKE))}{_INVISIBLE}]")
 
 
 def fold(text: str) -> tuple[str, Sequence[int] | None]:
@@ -145,6 +153,8 @@ def fold(text: str) -> tuple[str, Sequence[int] | None]:
 
     Also returns the index in `text` of each character that is left, or None where that is its own index.
     """
+    if not _ODD.search(text):
+        return text, None
     folded = _FOLDED.sub(_look, text)
     if not _HIDDEN.search(folded):
         return folded, None

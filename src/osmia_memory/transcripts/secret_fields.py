@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from osmia_memory.transcripts.secret_signs import Found, is_login, is_password, is_placeholder, is_random, is_reference, is_token, is_uuid
+from osmia_memory.transcripts.secret_signs import (
+    Found,
+    is_login,
+    is_password,
+    is_placeholder,
+    is_random,
+    is_reference,
+    is_token,
+    is_uuid,
+    matches,
+)
 
 _SUFFIX = r"(?:[_-]?(?:value|string|base64|b64|raw|prod|production|staging|dev|live|old|new|current|default|primary|secondary|text|plain|v?\d{1,2})){0,2}"
 _BLANK = r"(?:[ \t]|\\u00a0)"
@@ -21,24 +31,25 @@ _BETWEEN = (
     r"|,?\\?[\sn]{1,24}-?\\{0,3}[\"']?value\\{0,3}[\"']?\s?[:=]\s?"  # name: TOKEN / value: x
     r"|,\\{0,3}[\"']value\\{0,3}[\"']\s?:\s?"
     r"|>(?=[^<>\s]+</)"  # <token>x</token>
-    rf"|{_BLANK}is:?{_BLANK}{{1,4}}|{_BLANK}{{1,4}}-p ?|{_BLANK}{{1,8}}"
-    r")"
+    rf"|{_BLANK}is:?{_BLANK}{{1,4}}|{_BLANK}{{1,4}}-p ?)"
 )
 
 
-def _names(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"{pattern}{_SUFFIX}(?P<between>{_BETWEEN})(?P<value>(?=[^\s]))", re.ASCII)
+def _names(pattern: str, spaced: str) -> re.Pattern[str]:
+    """`spaced`: what the value must look like where only blanks stand before it, as in `--token x` and in much prose."""
+    return re.compile(
+        rf"{pattern}{_SUFFIX}(?P<between>{_BETWEEN}|(?:\\{{0,3}}[\"'`])?{_BLANK}{{1,8}}(?={spaced}))(?P<value>)(?=\S)", re.ASCII
+    )
 
 
-_PASSWORD_NAMES = (("pass", _names(r"pass(?:w(?:or[dt])?s?|wd|phrase|code)?")), ("pwd", _names(r"pwd")))
-_TOKEN_NAMES = (
-    ("key", _names(r"keys?")),
-    ("token", _names(r"tokens?")),
-    ("secret", _names(r"secret")),
-    ("cred", _names(r"cred(?:ential)?s?")),
-    ("auth", _names(r"auth")),
+_WORD = r"[\"'\\]{0,3}[a-z0-9]"
+_WITH_DIGIT = r"[^\s0-9]{0,40}[0-9]"
+_PASSWORD_NAMES = (("pass", _names(r"pass(?:w(?:or[dt])?s?|wd|phrase|code)?", _WORD)), ("pwd", _names(r"pwd", _WITH_DIGIT)))
+_TOKEN_NAMES = tuple(
+    (word, _names(word + more, _WITH_DIGIT))
+    for word, more in (("key", "s?"), ("token", "s?"), ("secret", ""), ("cred", "(?:ential)?s?"), ("auth", ""))
 )
-_LEFT = re.compile(r"[A-Za-z0-9_.$-]*\Z", re.ASCII)
+_NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 # A key is secret by what it opens; `public_key`, `cache_key`, `sort_key` and `monkey` are not.
 _SECRET_KEY = re.compile(
     r"(?:api|secret|priv(?:ate)?|access|encrypt(?:ion)?|signing|sign|account|master|service|auth|admin|deploy|license|shared|subscription|app|application|client|consumer|"
@@ -87,20 +98,18 @@ def value_at(text: str, at: int) -> Value | None:
 def fields(text: str, low: str) -> Iterator[Found]:
     """Values of secret names. `low` is `text` in lower case, of equal length."""
     for literal, pattern in _PASSWORD_NAMES:
-        if literal in low:
-            for m in pattern.finditer(low):
-                if found := _password(text, low, m):
-                    yield found
+        for m in matches(literal, pattern, low):
+            if found := _password(text, low, m):
+                yield found
     for literal, pattern in _TOKEN_NAMES:
-        if literal in low:
-            for m in pattern.finditer(low):
-                if found := _token(text, low, m):
-                    yield found
+        for m in matches(literal, pattern, low):
+            if found := _token(text, low, m):
+                yield found
 
 
 def _name_before(text: str, at: int) -> str:
-    m = _LEFT.search(text, max(0, at - 48), at)
-    return m[0] if m else ""
+    before = text[max(0, at - 48) : at]
+    return before[len(before.rstrip(_NAME_CHARACTERS)) :]
 
 
 def _by_space(between: str) -> bool:
@@ -119,9 +128,8 @@ def _password(text: str, low: str, m: re.Match[str]) -> Found | None:
         return None
     between = m["between"]
     option = left.startswith("-") and not left.strip("-").startswith("-")
-    if _by_space(between):
-        if not _by_space_is_assignment(text, m.start() - len(left), left, value, between):
-            return None
+    if _by_space(between) and not _by_space_is_assignment(text, m.start() - len(left), left, value, between):
+        return None
     if word in ("pass", "pwd") and (value.text.isdigit() or value.text.startswith("/") or (not left and ":" in between)):
         return None
     name = left + text[m.start() : m.start("between")]
@@ -212,27 +220,24 @@ _CURL_USER = re.compile(r"-u(?:ser)?(?:[ =]|(?=[\"']))[\"']?(?P<user>[\w.@+-]{1,
 
 def headers(text: str, low: str) -> Iterator[Found]:
     """Credentials of HTTP headers, cookies and `curl --user`. `low` is `text` in lower case, of equal length."""
-    if "auth" in low:
-        for m in _AUTHORIZATION.finditer(low):
-            if (c := _CREDENTIAL.match(text, m.end())) and _is_credential(c[0], m["scheme"]):
-                yield Found(c.start(), c.end(), "authorization")
-    if "bearer" in low:
-        for m in _BEARER.finditer(low):
-            if (c := _CREDENTIAL.match(text, m.end())) and is_token(c[0], at_least=16):
-                yield Found(c.start(), c.end(), "authorization")
-    if "cookie" in low:
-        for m in _COOKIE.finditer(low):
-            if line := _PAIRS.match(text, m.end()):
-                yield from _cookies(text, line.start(), line.end())
-    if "sess" in low:
-        for m in _SESSION.finditer(low):
-            value = value_at(text, m.end())
-            if value and is_token(value.text, at_least=16) and not is_uuid(value.text):
-                yield Found(value.start, value.end, "cookie")
-    for m in _CURL_USER.finditer(low):
+    for m in matches("authorization", _AUTHORIZATION, low):
+        if (c := _CREDENTIAL.match(text, m.end())) and _is_credential(c[0], m["scheme"]):
+            yield Found(c.start(), c.end(), "authorization")
+    for m in matches("bearer", _BEARER, low):
+        if (c := _CREDENTIAL.match(text, m.end())) and is_token(c[0], at_least=16):
+            yield Found(c.start(), c.end(), "authorization")
+    for m in matches("cookie", _COOKIE, low):
+        if line := _PAIRS.match(text, m.end()):
+            yield from _cookies(text, line.start(), line.end())
+    for m in matches("sess", _SESSION, low):
         value = value_at(text, m.end())
-        if value and is_password(value.text, bare_words=True) and not value.text.isdigit():
-            yield Found(value.start, value.end, "basic-auth")
+        if value and is_token(value.text, at_least=16) and not is_uuid(value.text):
+            yield Found(value.start, value.end, "cookie")
+    if "curl" in low:
+        for m in matches("-u", _CURL_USER, low):
+            value = value_at(text, m.end())
+            if value and is_password(value.text, bare_words=True) and not value.text.isdigit():
+                yield Found(value.start, value.end, "basic-auth")
 
 
 def _is_credential(value: str, scheme: str | None) -> bool:

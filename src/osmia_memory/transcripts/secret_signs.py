@@ -7,6 +7,8 @@ its form (references and placeholders are never secrets) and its randomness (wor
 import base64
 import binascii
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -16,6 +18,15 @@ class Found(NamedTuple):
     start: int
     end: int
     kind: str
+
+
+def matches(literal: str, pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Matches of `pattern` wherever `literal` stands, at its first character. `str.find` is about twice as fast as `re` at that."""
+    at = text.find(literal)
+    while at >= 0:
+        if m := pattern.match(text, at):
+            yield m
+        at = text.find(literal, at + len(literal))
 
 
 _REFERENCE = re.compile(
@@ -74,7 +85,7 @@ def word_likeness(text: str) -> float:
     pairs = hits = 0
     for piece in _PIECES.findall(text):
         low = piece.lower()
-        for a, b in zip(low, low[1:], strict=False):
+        for a, b in pairwise(low):
             if a.isalpha():
                 pairs += 1
                 hits += a + b in _PAIRS

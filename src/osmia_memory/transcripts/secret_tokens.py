@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from osmia_memory.transcripts.secret_signs import Found, is_password, is_placeholder, is_random, is_token
+from osmia_memory.transcripts.secret_signs import Found, is_password, is_placeholder, is_random, is_token, matches
 
 _W = "[A-Za-z0-9]"
 _URL = "[A-Za-z0-9_-]"  # the alphabet of URL-safe base64
@@ -96,7 +96,7 @@ _GROUPS = (
     ),
     Group(
         "-",
-        "[A-Za-z0-9_-]{10}",
+        "[A-Za-z0-9_-]{16}",
         Issuer("anthropic", "sk-ant-", f"{_URL}{{20,}}"),
         Issuer("openai", "sk-proj-", f"{_URL}{{20,}}"),
         Issuer("openai", "sk-(?:svcacct|service)-", f"{_URL}{{20,}}"),
@@ -128,7 +128,7 @@ _GROUPS = (
     Group(
         "A",
         "[A-Za-z0-9_-]{16}",
-        Issuer("aws-access-key", "(?<![A-Za-z0-9+/])A", "(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Z0-9])", inside=True),
+        Issuer("aws-access-key", "(?<![A-Z0-9])A", "(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Z0-9])", inside=True),
         Issuer("google", "A", f"Iza{_URL}{{35,}}"),
         Issuer("age", "A", "GE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{50,}", inside=True),
         Issuer("atlassian", "A", "T[AC]TT3[A-Za-z0-9_=-]{50,}"),
@@ -141,15 +141,15 @@ _GROUPS = (
     ),
     Group(
         ".",
-        f"{_URL}{{6}}",
+        f"{_URL}{{16}}",
         Issuer("sendgrid", "SG\\.", f"{_URL}{{16,}}\\.{_URL}{{16,}}"),
         Issuer("vault", "hv[sbr]\\.", f"{_URL}{{24,}}"),
         Issuer("google", "ya29\\.", "[A-Za-z0-9_.-]{30,}"),
         Issuer("doppler", "dp\\.(?:pt|st|sa|ct)\\.", "[A-Za-z0-9._-]{40,}"),
         Issuer("dynatrace", "dt0[a-z]\\d\\d\\.", "[A-Z0-9]{24}\\.[A-Z0-9]{64}"),
         Issuer("mapbox", "[st]k\\.", f"eyJ{_URL}{{20,}}\\.{_URL}{{20,}}"),
-        Issuer("discord", f"[MNO]{_URL}{{23}}\\.", f"{_URL}{{6}}\\.{_URL}{{27,}}"),
-        Issuer("discord", f"[MNO]{_URL}{{25}}\\.", f"{_URL}{{6}}\\.{_URL}{{27,}}"),
+        Issuer("discord", f"[MNO]{_URL}{{23}}\\.{_URL}{{6}}\\.", f"{_URL}{{27,}}"),
+        Issuer("discord", f"[MNO]{_URL}{{25}}\\.{_URL}{{6}}\\.", f"{_URL}{{27,}}"),
     ),
     Group("~", "[A-Za-z0-9_.~-]{30}", Issuer("azure", "\\dQ~", "[A-Za-z0-9_.~-]{31,34}")),
     Group(
@@ -174,10 +174,9 @@ def tokens(text: str) -> Iterator[Found]:
                 if _is_varied(text[found.start : found.end]):
                     yield found
     for literal, kind, pattern in _OTHERS:
-        if literal in text:
-            for m in pattern.finditer(text):
-                if _is_varied(m[0]):
-                    yield Found(m.start(), m.end(), kind)
+        for m in matches(literal, pattern, text):
+            if _is_varied(m[0]):
+                yield Found(m.start(), m.end(), kind)
 
 
 def _is_varied(token: str) -> bool:
@@ -227,32 +226,31 @@ def _tail_of_key(text: str, end: re.Match[str]) -> Iterator[Found]:
 
 _LOGIN = re.compile(r"://([^\s/@:\"'`<>\\()\[\]{}|]{0,128})(?::([^\s/\"'`<>\\]{1,512}))?@(?=[\w\[$%{<-])")
 _HOOK = re.compile(
-    r"hooks?\.slack\.com/(?:services|workflows|triggers)/(T[A-Za-z0-9_/]{20,})"
-    r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([A-Za-z0-9_-]{40,})"
-    r"|webhook\.office\.com/webhookb?\d?/([\w@./-]{60,})"
-    r"|/[\w-]*hooks?/(?:[\w.-]+/){0,4}([A-Za-z0-9_-]{20,})",
-    re.I,
+    r"hook(?:"
+    r"s?\.slack\.com/(?:services|workflows|triggers)/(t[a-z0-9_/]{20,})"
+    r"|s/(?<=/api/webhooks/)\d+/([a-z0-9_-]{40,})"
+    r"|\.office\.com/webhookb?\d?/([\w@./-]{60,})"
+    r"|s?/(?:[\w.-]{1,64}/){0,4}([a-z0-9_-]{20,})"
+    r")",
+    re.ASCII,
 )
-_SIGNED = re.compile(r"(?:[?&;]|\\u0026)(?:sig|x-(?:amz|goog)-signature|signature|x-amz-security-token)=([A-Za-z0-9%+/=_-]{16,})", re.I)
+_SIGNED = re.compile(r"sig(?:nature)?=([a-z0-9%+/=_-]{16,})")
+_BEFORE_SIGNED = re.compile(r"(?:[?&;]|\\u0026|amp;)(?:x-(?:amz|goog)-)?\Z", re.I)
 
 
-def addresses(text: str) -> Iterator[Found]:
-    """Passwords in URLs, tokens of webhook URLs, signatures of pre-signed URLs."""
-    if "://" not in text and "hook" not in text:
-        return
-    if "@" in text:
+def addresses(text: str, low: str) -> Iterator[Found]:
+    """Passwords in URLs, tokens of webhook URLs, signatures of pre-signed URLs. `low` is `text` in lower case, of equal length."""
+    if "@" in text and "://" in text:
         for m in _LOGIN.finditer(text):
             user, password = m[1], m[2]
             if password and is_password(password, bare_words=True) and password != user:
                 yield Found(m.start(2), m.end(2), "url-password")
             elif not password and is_token(user, at_least=20):
                 yield Found(m.start(1), m.end(1), "url-password")
-    if "hook" in text:
-        for m in _HOOK.finditer(text):
-            group = m.lastindex or 0
-            if group < 4 or is_random(m[4], 20):
-                yield Found(m.start(group), m.end(group), "webhook")
-    if "ignature=" in text or "sig=" in text:
-        for m in _SIGNED.finditer(text):
-            if is_random(m[1], 16) or not is_placeholder(m[1]):
-                yield Found(m.start(1), m.end(1), "signature")
+    for m in matches("hook", _HOOK, low):
+        group = m.lastindex or 0
+        if group < 4 or is_random(text[m.start(4) : m.end(4)], 20):
+            yield Found(m.start(group), m.end(group), "webhook")
+    for m in matches("sig", _SIGNED, low):
+        if _BEFORE_SIGNED.search(text, max(0, m.start() - 16), m.start()) and not is_placeholder(text[m.start(1) : m.end(1)]):
+            yield Found(m.start(1), m.end(1), "signature")

@@ -37,6 +37,14 @@ def test_a_command_that_was_cut_off_is_told_with_the_part_that_finishes() -> Non
     ]
 
 
+def test_a_command_that_the_run_rewrote_has_no_finishing_form() -> None:
+    """An option that the run itself added may never have landed."""
+    tape = Tape().sh("timeout 3 tools/wait", "waiting", 124).edit("tools/wait").sh("tools/wait --for 2", "no broker")
+    assert found(cost.slow, tape) == [
+        "`tools/wait` did not finish within 3 s and was cut off; run a part of it, in the background, or with a larger limit."
+    ]
+
+
 def test_a_long_run_is_told_by_the_runners_own_clock() -> None:
     """Waiting for a permission is not the suite's time."""
     assert found(cost.slow, Tape().sh("pytest tests", "9 passed in 140.0s", seconds=140)) == [
@@ -99,6 +107,17 @@ def test_files_changed_together_need_a_success_and_more_runs() -> None:
     assert len(found(changes.changed_together, Tape(run).edit("shop/a.py").edit("shop/b.py").edit("README.md"))) == 1
     assert found(changes.changed_together, Tape(run).edit("shop/a.py").edit("tests/test_a.py")) == []
     assert found(changes.changed_together, Tape().edit("shop/a.py").edit("shop/b.py")) == []
+
+
+def test_two_files_that_a_test_ties_together_are_told() -> None:
+    """The test fails after one change and passes after exactly one other file changed as well."""
+    red = "FAILED tests/test_schema.py::test_versions - AssertionError: 8 != 7\n== 1 failed, 3 passed in 0.1s =="
+    tape = Tape().edit("shop/schema.py").sh("pytest tests", red, 1).edit("deploy/schema.sql").sh("pytest tests", "4 passed in 0.1s")
+    assert found(changes.needed_too, tape) == [
+        "`deploy/schema.sql` and `shop/schema.py` must change together: `tests/test_schema.py::test_versions` fails while only one is changed."
+    ]
+    same = Tape().edit("shop/schema.py").sh("pytest tests", red, 1).edit("shop/schema.py").sh("pytest tests", "4 passed in 0.1s")
+    assert found(changes.needed_too, same) == []
 
 
 def test_a_commit_refused_by_a_hook_is_told_with_its_line() -> None:

@@ -21,7 +21,9 @@ def test_another_runner_that_works_is_the_fix_up() -> None:
     assert found(setup.fix_up, tape2) == [
         "`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `pytest tests` works."
     ]
-    assert found(setup.fix_up, tape) == ["`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `bin/check tests/unit` works."]
+    assert found(setup.fix_up, tape) == [
+        "`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `bin/check tests/unit` works."
+    ]
 
 
 def test_a_setting_that_was_needed_is_named() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import cite_command, cite_result, one_line
+from osmia_memory.extract.rules.common import cite_command, cite_result, made_here, one_line, short_test, written_here
+from osmia_memory.extract.rules.how_to_test import share_a_name
 from osmia_memory.extract.shell import parse
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Claim, Event, Evidence
@@ -147,6 +148,46 @@ def changed_together(view: View) -> Iterator[Finding]:
     )
 
 
+_SETTINGS = re.compile(r"\.(?:toml|ya?ml|cfg|ini|lock|md|rst|txt)$|(?:^|/)(?:apply|fix|patch|update|repro)\w*\.py$")
+
+
+def needed_too(view: View) -> Iterator[Finding]:
+    """An existing test failed after a change of one file and passed once exactly one other file was changed as well."""
+    told: set[tuple[str, str]] = set()
+    for n, run in enumerate(view.test_runs):
+        before = [p for p in view.edits_between(-1, run.at) if p in view.edited and not is_test_file(p) and not _SETTINGS.search(p)]
+        failing = [f for f in run.verdict.failing if not made_here(view, f.test_id) and not written_here(view, f.test_id, run.at)]
+        later = next((r for r in view.test_runs[n + 1 :] if commands.runner_key(r.main) == commands.runner_key(run.main)), None)
+        if not before or not failing or later is None or {f.test_id for f in failing} & {f.test_id for f in later.verdict.failing}:
+            continue
+        after = [p for p in view.edits_between(run.at, later.at) if p not in view.created]
+        if len(after) != 1 or after[0] in before or is_test_file(after[0]) or _SETTINGS.search(after[0]) or later.verdict.broken_build:
+            continue
+        first = _closest(before, after[0], failing[0].test_id)
+        pair = (min(first, after[0]), max(first, after[0]))
+        if pair in told:
+            continue
+        told.add(pair)
+        edit = next(e for e in view.edits if e.at > run.at and after[0] in e.paths)
+        yield Finding(
+            f"`{pair[0]}` and `{pair[1]}` must change together: `{failing[0].test_id}` fails while only one is changed.",
+            "repo_quirk",
+            Claim(pair[0], "changes with", pair[1], "tested"),
+            (
+                cite_result(view, run.step, short_test(failing[0].test_id)),
+                cite_result(view, later.step, later.verdict.summary),
+                _cite_edit(view, view.transcript.events[edit.at], after[0]),
+            ),
+            anchors=(f"file:{pair[0]}", f"file:{pair[1]}", f"test:{failing[0].test_id}"),
+        )
+
+
+def _closest(paths: list[str], other: str, test_id: str) -> str:
+    """Of the files changed before, the one that the other file or the failing test names; the last one otherwise."""
+    named = [p for p in paths if share_a_name(p, other) or share_a_name(p, test_id)]
+    return (named or paths)[-1]
+
+
 def _cite_edit(view: View, event: Event, path: str) -> Evidence | None:
     return (
         view.cite(event, path)
@@ -242,5 +283,6 @@ RULES = (
     Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
     Rule("dead_end", 1, 0.65, 0.01, "the agent's own reason", dead_end),
     Rule("changed_together", 1, 0.6, 0.01, "one change; more runs must say so", changed_together),
+    Rule("needed_too", 1, 0.75, 0.01, "a test failed without the other file and passed with it", needed_too),
     Rule("rejected", 1, 0.8, 0.01, "the check said so", rejected),
 )

@@ -1,5 +1,7 @@
 """What several rules share: runs of tests, and quotes of commands and results."""
 
+import re
+
 from osmia_memory.extract import commands
 from osmia_memory.extract.runners import Failing
 from osmia_memory.extract.view import Step, View
@@ -41,3 +43,10 @@ def in_brackets(failing: Failing) -> str:
 def short_test(test_id: str) -> str:
     """The test's own name, without file and class."""
     return test_id if test_id.endswith(".py") else test_id.rsplit("::", 1)[-1].rsplit(".", 1)[-1]
+
+
+def written_here(view: View, test_id: str, before: int) -> bool:
+    """The run itself wrote this test, in a file that was there before."""
+    name = re.escape(short_test(test_id).split("[")[0])
+    wrote = re.compile(rf"\b(?:def|func|fn|it\(|test\() *['\"]?{name}\b")
+    return any(wrote.search(view.transcript.events[e.at].text) for e in view.edits if e.at < before)

@@ -55,6 +55,8 @@ def flood(view: View) -> Iterator[Finding]:
 
 def _tokens(step: Step) -> int:
     reported = max((int(r.args.get("output_tokens") or 0) for r in step.results), default=0)
+    if saved := re.search(r"Output too large \(([\d.]+) ?([KM])B\)", step.output[:400]):
+        reported = max(reported, int(float(saved[1]) * (1000 if saved[2] == "K" else 1_000_000)) // _CHARS_PER_TOKEN)
     return max(reported, sum(len(r.text) for r in step.results) // _CHARS_PER_TOKEN)
 
 
@@ -71,7 +73,8 @@ def _main_folder(step: Step) -> str:
             first[parts[0]] += len(line)
             second["/".join(parts[:2])] += len(line) if len(parts) > 2 else 0
     top, chars = next(iter(first.most_common(1)), ("", 0))
-    if chars * 3 < len(step.output) and chars < 8000:
+    shown = len(step.output)
+    if chars * 3 < shown and chars < 8000:
         return ""
     below, chars_below = next(iter(second.most_common(1)), ("", 0))
     return (below if chars_below * 10 > chars * 6 else top) + "/"
@@ -123,8 +126,11 @@ def _seconds(step: Step) -> float:
 
 
 def _finished_variant(view: View, step: Step) -> str | None:
+    """The same command in another form that finished; not if the run changed the command itself."""
     assert step.main is not None
     key = commands.runner_key(step.main)
+    if any(p.endswith(step.main.argv[0].removeprefix("./")) for e in view.edits for p in e.paths):
+        return None
     later = next(
         (
             s

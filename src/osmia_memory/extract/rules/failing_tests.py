@@ -15,6 +15,7 @@ from osmia_memory.extract.rules.common import (
     made_here,
     one_line,
     short_test,
+    written_here,
 )
 from osmia_memory.extract.runners import Failing
 from osmia_memory.extract.shell import parse
@@ -225,7 +226,7 @@ def flaky(view: View) -> Iterator[Finding]:
     told: set[str] = set()
     runs = view.test_runs
     for n, first in enumerate(runs):
-        second = next((r for r in runs[n + 1 :] if _same_line(first.step, r.step)), None)
+        second = next((r for r in runs[n + 1 :] if r.main.text == first.main.text), None)
         if second is None or first.verdict.passed or not second.verdict.passed or _changed_between(view, first.step, second.step):
             continue
         for failing in first.verdict.failing[:_MANY]:
@@ -239,15 +240,6 @@ def flaky(view: View) -> Iterator[Finding]:
                 (cite_result(view, first.step, short_test(failing.test_id)), cite_result(view, second.step, second.verdict.summary)),
                 anchors=(f"test:{failing.test_id}",),
             )
-
-
-def _same_line(first: Step, second: Step) -> bool:
-    """Both lines run the same commands in the same environment; readers of the output aside."""
-
-    def telling(step: Step) -> list[str]:
-        return [c.text for c in parse(step.line) if commands.purpose(c) not in ("none", "read", "search")]
-
-    return telling(first) == telling(second)
 
 
 def _changed_between(view: View, first: Step, second: Step) -> bool:
@@ -267,7 +259,7 @@ def expectation_coupled(view: View) -> Iterator[Finding]:
     runs = view.test_runs
     for run in runs:
         sources = [p for p in view.edits_between(-1, run.at) if not is_test_file(p) and p in view.edited and not _DOCUMENT.search(p)]
-        failing = [f for f in run.verdict.failing if not made_here(view, f.test_id) and not _written_here(view, f.test_id, run.at)]
+        failing = [f for f in run.verdict.failing if not made_here(view, f.test_id) and not written_here(view, f.test_id, run.at)]
         if not sources or not 1 <= len(failing) <= _MANY or _is_unmodified(view, run.step):
             continue
         key = commands.runner_key(run.main)
@@ -287,13 +279,6 @@ def expectation_coupled(view: View) -> Iterator[Finding]:
             anchors=(f"file:{sources[-1]}", f"file:{changed[0]}", *(f"test:{f.test_id}" for f in failing)),
         )
         return
-
-
-def _written_here(view: View, test_id: str, before: int) -> bool:
-    """The run itself wrote this test, in a file that was there before."""
-    name = re.escape(short_test(test_id).split("[")[0])
-    wrote = re.compile(rf"\b(?:def|func|fn|it\(|test\() *['\"]?{name}\b")
-    return any(wrote.search(view.transcript.events[e.at].text) for e in view.edits if e.at < before)
 
 
 _BECAUSE = re.compile(r"[^.\n]*\b(?:because|since|due to)\b[^\n]*?(?:\.(?=\s|$)|$)", re.M)
