@@ -292,7 +292,7 @@ def is_standing(fact: Fact, most_runs: int = 0) -> bool:
     if fact.tags:
         return False
     if _BASELINE.search(fact.content):
-        return fact.runs >= FREQUENT_SHARE * most_runs
+        return fact.runs >= min(2, FREQUENT_SHARE * most_runs)
     names_files = len(set(_SOURCE_FILE.findall(fact.content))) > 1  # then it is about those files
     return not names_files and bool(_RUNNER.search(fact.content) and _HOW_TO.search(fact.content))
 
