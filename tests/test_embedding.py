@@ -36,6 +36,13 @@ def test_a_vector_does_not_depend_on_its_neighbours() -> None:
     assert (embed(["one text"])[0] == embed(["a much longer text beside it", "one text"])[1]).all()
 
 
+def test_any_text_can_be_embedded() -> None:
+    """A lone surrogate, which transcripts hold now and then, is a character like any other."""
+    embed = embedding.load()
+    assert embed is not None
+    assert embed(["broken \ud800 text", "\x00"]).shape == (2, 256)
+
+
 def test_loading_needs_no_network_and_leaves_logging_alone() -> None:
     """The package that ships the files is not imported."""
     code = (

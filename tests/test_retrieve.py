@@ -303,11 +303,26 @@ def test_at_most_three_standing_facts_one_for_each_purpose() -> None:
     """Of several test commands the one that most runs used is shown."""
     used = a_fact("`make test` runs the whole test suite.", runs=40, tags=("standing",))
     rare = [a_fact(f"`make test-{n}` runs the whole test suite of part {n}.", tags=("standing",)) for n in range(5)]
-    shown = [r.fact for r in retrieve.rank(a_query(), [*rare, used, LINT, BASELINE, ROUNDING], now=NOW) if r.standing]
+    baseline = replace(BASELINE, runs=2)
+    shown = [r.fact for r in retrieve.rank(a_query(), [*rare, used, LINT, baseline, ROUNDING], now=NOW) if r.standing]
 
     assert len(shown) == 3
     assert used in shown
     assert not set(rare) & set(shown)
+
+
+def test_a_baseline_that_one_run_of_many_saw_is_not_standing() -> None:
+    """Among forty runs, one that met a failing test tells little about the next; two do."""
+    most = a_fact("`uv run pytest` runs the whole test suite.", runs=40, tags=("standing",))
+
+    assert BASELINE.content not in contents(a_query(), [BASELINE, most, ROUNDING])
+    assert BASELINE.content in contents(a_query(), [replace(BASELINE, runs=2), most, ROUNDING])
+
+
+def test_what_needs_corroboration_is_shown_from_the_second_run_on() -> None:
+    """Extraction marks what is worth telling only if several runs say so."""
+    assert contents(a_query(), [replace(ROUNDING, tags=("corroborate",))]) == []
+    assert contents(a_query(), [replace(ROUNDING, tags=("corroborate",), runs=2)]) == [ROUNDING.content]
 
 
 def test_a_failure_that_most_runs_hit_is_standing() -> None:

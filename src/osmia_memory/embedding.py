@@ -34,7 +34,8 @@ def load() -> Callable[[Sequence[str]], Any] | None:
 
     def embed(texts: Sequence[str]) -> Any:
         vectors = np.zeros((len(texts), table.shape[1]), np.float32)
-        for row, encoded in enumerate(tokenizer.encode_batch(list(texts), add_special_tokens=False)):
+        whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # the tokenizer refuses lone surrogates
+        for row, encoded in enumerate(tokenizer.encode_batch(whole, add_special_tokens=False)):
             if encoded.ids:
                 mean = table[encoded.ids].mean(axis=0, dtype=np.float32)
                 vectors[row] = mean / max(float(np.linalg.norm(mean)), 1e-9)

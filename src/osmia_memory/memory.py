@@ -1,5 +1,6 @@
 """Memory: the facade that the command line, hooks and servers call. Opens nothing until it is used, holds nothing open."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from osmia_memory import render, retrieve, similarity
 from osmia_memory.config import Settings
-from osmia_memory.errors import InputError, TenantError
+from osmia_memory.errors import InputError, RowError, TenantError
 from osmia_memory.models import Fact, Outcome, Query, Ranked, Skip, TaskType
 from osmia_memory.store.fact_store import FactStore
 
@@ -30,6 +31,23 @@ class Block(NamedTuple):
     known: bool  # whether anything was ever stored for this tenant and repository
 
 
+class ImportReport(NamedTuple):
+    """What an import did; `rejected` are (file:line, reason)."""
+
+    added: int
+    known: int
+    rejected: tuple[tuple[str, str], ...]
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """A JSON value with every text in it redacted; keys and ids stay."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {k: v if k.endswith("_id") or k == "type" else _redacted(v, redact) for k, v in value.items()}
+    return [_redacted(v, redact) for v in value] if isinstance(value, list) else value
+
+
 def utc_now() -> datetime:
     """The clock that `Memory` uses unless it is given one."""
     return datetime.now(UTC)
@@ -41,7 +59,7 @@ class Memory:
 
     store_path: Path
     tenant: str
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     clock: Callable[[], datetime] = field(default=utc_now)
 
     def __post_init__(self) -> None:
@@ -93,9 +111,7 @@ class Memory:
 
     def edit(self, fact_id: str, content: str) -> None:
         """Reword a fact; later runs do not change the wording back."""
-        from osmia_memory.transcripts.redact import Redactor
-
-        self.store.edit(self.tenant, fact_id, Redactor(self.store.redaction_key()).redact(content), at=self.clock())
+        self.store.edit(self.tenant, fact_id, self._redactor(self.store.redaction_key())(content), at=self.clock())
 
     def pin(self, fact_id: str, pinned: bool) -> None:
         """Set or take off a pin."""
@@ -216,6 +232,85 @@ class Memory:
             }
             for w in witnesses
         ]
+
+    # --- rows ---------------------------------------------------------------------------------------------------------------
+
+    def import_rows(self, data: bytes, *, name: str, ignore_unknown: bool = False, dry_run: bool = False) -> ImportReport:
+        """Take JSONL rows in, redacted; a bad row is rejected with its line and field, the others are imported.
+
+        Raises:
+            RowError, InputError: rows that are fine by themselves but do not fit together (evidence without its fact, a link without ends).
+            TenantError: a row of another tenant.
+        """
+        from osmia_memory import reconcile
+        from osmia_memory.store import rows
+
+        redact = self._redactor(b"a dry run keeps no masks" if dry_run else self.store.redaction_key())
+        good: list[rows.Row] = []
+        rejected: list[tuple[str, str]] = []
+        for number, text in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+            if not text.strip():
+                continue
+            try:
+                good.append(rows.parse(_redacted(json.loads(text), redact), f"line {number}", ignore_unknown=ignore_unknown))
+            except (RowError, ValueError) as error:
+                rejected.append((f"{name}:{number}", str(error) if isinstance(error, RowError) else f"no JSON: {error}"))
+        if dry_run or not good:
+            return ImportReport(len(good), 0, tuple(rejected))
+        done = self.store.import_rows(self.tenant, good, reconcile.refold(self.tenant), recorded_at=self.clock())
+        return ImportReport(
+            done.added + done.extended + done.runs + done.edges + done.statistics, done.unchanged + done.retracted, tuple(rejected)
+        )
+
+    def _redactor(self, key: bytes) -> Callable[[str], str]:
+        from osmia_memory.transcripts.redact import Redactor
+
+        return Redactor(key).redact
+
+    def export_rows(self, *, repo: str | None = None, recorded: bool = False) -> Iterator[str]:
+        """The tenant's knowledge as sorted, canonical lines; equal knowledge gives equal lines."""
+        from osmia_memory.store import rows
+
+        if not self.store_path.exists():
+            return
+        for row in self.store.export_rows(self.tenant, recorded=recorded):
+            if repo is None or repo in (getattr(row, "repo", None), getattr(row, "owner", None)):
+                yield rows.line(row)
+
+    def forget(self, *, run: str | None, repo: str | None, dry_run: bool = False) -> tuple[int, int]:
+        """Remove a run (by its id or session id) or a repository for good; returns how many runs and facts are gone.
+
+        Raises:
+            InputError: no such run.
+        """
+        from osmia_memory import reconcile
+
+        runs = self.store.runs(self.tenant, repo) if self.store_path.exists() else []
+        if run is not None:
+            runs = [r for r in runs if run in (r.run_id, r.session_id)]
+            if not runs:
+                raise InputError(f"tenant {self.tenant!r} has no run {run!r} in `{self.store_path}`")
+        if dry_run:
+            mine = {r.run_id for r in runs}
+            facts = {f for r in runs for f in self.store.facts_of_run(self.tenant, r.run_id)}
+            return len(runs), sum({w.run_id for w in self.store.witnesses(self.tenant, f)} <= mine for f in facts)
+        fold = reconcile.refold(self.tenant)
+        done = [self.store.forget_run(self.tenant, r.run_id, fold, at=self.clock()) for r in runs] if repo is None else []
+        if repo is not None and self.store_path.exists():
+            done = [self.store.forget_repo(self.tenant, repo, fold, at=self.clock())]
+        return sum(d.runs for d in done), sum(d.facts for d in done)
+
+    def verify(self) -> list[str]:
+        """What does not hold together in the store, all tenants; empty for a sound one."""
+        from osmia_memory import reconcile
+
+        if not self.store_path.exists():
+            raise InputError(f"there is no store at `{self.store_path}`; `osmia-memory extract` makes one")
+        return [" ".join(map(str, problem)) for problem in self.store.verify(reconcile.refold)]
+
+    def doctor(self) -> dict[str, Any]:
+        """What can be said about the store's file, whatever state it is in."""
+        return self.store.doctor()
 
     # --- statistics -------------------------------------------------------------------------------------------------------
 

@@ -30,12 +30,12 @@ BACKGROUND = 10  # facts about anything else, imagined beside the known ones: in
 LEAST_RARITY = 0.35  # a word of every fact tells no two apart, but still says that the task is on them
 TYPICAL_TERMS = 30  # terms of a fact of usual length; a constant, so that a fact's score does not depend on the others' length
 SEMANTIC_WEIGHT = 0.7
-EMBED_AT_MOST = 400  # facts; beyond that only the best lexical matches are embedded
+EMBED_AT_MOST = 200  # facts; beyond that only the best lexical matches are embedded
 FLOOR = 0.25
 FLOOR_PER_LOG_FACT = 0.09
-FLOOR_WITHOUT_EMBEDDING = -0.2  # added where there is no cosine, of which every fair match has some
+FLOOR_WITHOUT_EMBEDDING = -0.15  # added where there is no cosine, of which every fair match has some
 GROUNDS = 2  # telling words that a fact has to share with the task
-SEMANTIC_GROUND = 0.5  # cosine of everyday texts with facts on code: below 0.49 among 180,000 pairs
+SEMANTIC_GROUND = 0.5  # a cosine that everyday texts do not reach with facts on code
 FEWEST_FACTS = 8  # a smaller store is treated as one of this size
 SHARE_OF_BEST = 0.25  # of the best score; a fact that is far weaker is left out
 RECENCY_HOURS = 720
@@ -115,9 +115,10 @@ def rank(
 
 
 def _is_visible(fact: Fact, query: Query, now: datetime, interval_hours: int, threshold: float) -> bool:
+    allowed = owners(query)
     return (
         fact.tenant_id == query.tenant_id
-        and (fact.scope, fact.owner) in owners(query)
+        and (fact.scope, fact.owner) in allowed
         and fact.superseded_by is None
         and (fact.valid_to is None or fact.valid_to > now)
         and not HIDDEN_TAGS.intersection(fact.tags)
@@ -250,8 +251,8 @@ def _disputes(ranked: Sequence[Ranked], visible: Mapping[str, Fact], contradicti
 
 # --- standing facts ---------------------------------------------------------------------------------------------------
 
-_RUNNER = re.compile(
-    r"""(?ix)(?<![\w/.-])(?:
+# Patterns are kept as text: `re` compiles and remembers them at their first use, which most queries never come to.
+_RUNNER = r"""(?ix)(?<![\w/.-])(?:
       (?:py\.?test|tox|nox|vitest|jest|ctest|rspec|phpunit|nextest|gotestsum|golangci-lint|ruff|flake8|mypy|eslint|clippy|pre-commit)(?![\w/.-])
     | (?:npm|pnpm|yarn|bun|deno|cargo|go|make|just|mise|task|rake|mix|mvn|(?:\./)?gradlew?|dotnet|swift|sbt|bazel|cmake|composer|hatch|poetry
         |uv|pdm|bundle|dune|stack|cabal|zig|meson|ninja|lein|nx|turbo)
@@ -260,22 +261,17 @@ _RUNNER = re.compile(
     | (?:\./)?(?:bin|scripts?|tools|dev|hack|ci)/(?:run[-_]?)?(?:tests?|checks?|lint|ci|verify)\b
     | python3?\s+-m\s+(?:pytest|unittest|tox|nox|mypy|ruff|build)
     )"""
-)
-_HOW_TO = re.compile(
-    r"""(?ix)\b(?:
+_HOW_TO = r"""(?ix)\b(?:
       tests?\s+(?:(?:are|is)\s+)?(?:run|runs|built|executed|command|entry|suite)\b | \btests\b.{0,60}\bare\s+run\b
     | (?:run|runs|running|executes?)\s+(?:\w+\s+){0,3}(?:tests|suite|checks|linters?|lint|gate)\b
     | (?:whole|complete|full|default|entire)\s+(?:\w+\s+)?(?:checks?|suite|gate|build|tests)\b
     | lint(?:ing|s|ers?)?\b(?!/) | type-?checks?\b | before\s+(?:handing|committing|pushing)
     | not\s+installed | No\s+module\s+named
     )"""
-)
-_BASELINE = re.compile(
-    r"(?i)\b(?:on|with|in|from) (?:an? |the )?(?:unmodified|untouched|unchanged|clean|pristine|fresh) (?:code|checkout|tree|clone|main|master|copy)\b"
-)
-_SOURCE_FILE = re.compile(r"[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|kt|rb|c|cc|cpp|h|cs|php|swift|scala)\b(?!::)")
-_LINT = re.compile(r"(?i)\b(?:lint\w*|clippy|ruff|mypy|eslint|flake8|type-?check\w*|fmt|vet)\b")
-_TEST = re.compile(r"(?i)\b(?:tests?|pytest|suite|nextest|vitest|jest|ctest|tox|gate|checks?)\b")
+_BASELINE = r"(?i)\b(?:on|with|in|from) (?:an? |the )?(?:unmodified|untouched|unchanged|clean|pristine|fresh) (?:code|checkout|tree|clone|main|master|copy)\b"
+_SOURCE_FILE = r"[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|kt|rb|c|cc|cpp|h|cs|php|swift|scala)\b(?!::)"
+_LINT = r"(?i)\b(?:lint\w*|clippy|ruff|mypy|eslint|flake8|type-?check\w*|fmt|vet)\b"
+_TEST = r"(?i)\b(?:tests?|pytest|suite|nextest|vitest|jest|ctest|tox|gate|checks?)\b"
 
 
 def is_standing(fact: Fact, most_runs: int = 0) -> bool:
@@ -291,10 +287,10 @@ def is_standing(fact: Fact, most_runs: int = 0) -> bool:
         return True
     if fact.tags:
         return False
-    if _BASELINE.search(fact.content):
+    if re.search(_BASELINE, fact.content):
         return fact.runs >= min(2, FREQUENT_SHARE * most_runs)
-    names_files = len(set(_SOURCE_FILE.findall(fact.content))) > 1  # then it is about those files
-    return not names_files and bool(_RUNNER.search(fact.content) and _HOW_TO.search(fact.content))
+    names_files = len(set(re.findall(_SOURCE_FILE, fact.content))) > 1  # then it is about those files
+    return not names_files and bool(re.search(_RUNNER, fact.content) and re.search(_HOW_TO, fact.content))
 
 
 def _is_frequent_failure(fact: Fact, most_runs: int) -> bool:
@@ -302,9 +298,9 @@ def _is_frequent_failure(fact: Fact, most_runs: int) -> bool:
 
 
 def _purpose(fact: Fact) -> str:
-    if fact.fact_kind == "failure_pattern" or _BASELINE.search(fact.content):
+    if fact.fact_kind == "failure_pattern" or re.search(_BASELINE, fact.content):
         return "failure"
-    lint, test = _LINT.search(fact.content), _TEST.search(fact.content)
+    lint, test = re.search(_LINT, fact.content), re.search(_TEST, fact.content)
     if lint and (test is None or lint.start() < test.start()):
         return "lint"
     return "test" if test else "build"

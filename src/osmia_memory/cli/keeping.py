@@ -49,7 +49,7 @@ def import_rows(
         context.show_json(report)
     else:
         print(
-            f"{'would import' if dry_run else 'imported'} {report.added} new, {report.known} known already, {len(report.rejected)} rejected"
+            f"{'would import' if dry_run else 'imported'} {report.added} rows new, {report.known} known already, {len(report.rejected)} rejected"
         )
     if report.rejected and (strict or not report.added + report.known):
         raise SystemExit(1)

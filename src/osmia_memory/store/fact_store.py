@@ -20,8 +20,8 @@ from osmia_memory.store.reading import Reading
 
 if TYPE_CHECKING:
     from osmia_memory.models import EngineProfile, Pattern
+    from osmia_memory.store.importing import Imported
     from osmia_memory.store.rows import Row
-    from osmia_memory.store.transfer import Imported
 
 
 class _AllOperations(Reading, Searching, Applying, Editing, Checking):
@@ -115,15 +115,15 @@ class FactStore(_AllOperations, Forgetting):
 
         Equal knowledge gives equal rows, unless `recorded` asks for the times of recording. Retracted and pruned facts are left out.
         """
-        from osmia_memory.store import transfer
+        from osmia_memory.store import exporting
 
         of_tenant(tenant, all_tenants=all_tenants)
         with self.session() as session:
             if not all_tenants:
-                return transfer.snapshot(session._connection, checked_tenant(tenant), label=None, recorded=recorded)
+                return exporting.snapshot(session._connection, checked_tenant(tenant), label=None, recorded=recorded)
             found: list[Row] = []
             for name in session.known_tenants():
-                found += transfer.snapshot(session._connection, name, label=name, recorded=recorded)
+                found += exporting.snapshot(session._connection, name, label=name, recorded=recorded)
         return found
 
     def import_rows(self, tenant: str, given: "Iterable[Row]", fold: Fold, *, recorded_at: datetime) -> "Imported":
@@ -136,25 +136,25 @@ class FactStore(_AllOperations, Forgetting):
             InputError: a link whose ends are unknown.
             TenantError: a row of another tenant.
         """
-        from osmia_memory.store import transfer
+        from osmia_memory.store import importing
 
         with self.session(write=True) as session:
-            incoming = transfer.connect(tenant, given, at=recorded_at, known_runs=session.known_runs(tenant))
+            incoming = importing.connect(tenant, given, at=recorded_at, known_runs=session.known_runs(tenant))
             known = session.state_for(tenant, incoming.facts)
             with session._writing() as connection:
-                return transfer.store(connection, incoming, known, fold)
+                return importing.store(connection, incoming, known, fold)
 
     def imported_statistics(self, tenant: str) -> "tuple[list[Pattern], list[EngineProfile]]":
         """Patterns and engine profiles that were imported without their runs."""
-        from osmia_memory.store import rows, transfer
+        from osmia_memory.store import importing, rows
 
         with self._reading() as connection:
             bodies = connection.execute(
                 "SELECT body FROM imported_statistics WHERE tenant_id = ? ORDER BY row_key", [checked_tenant(tenant)]
             ).fetchall()
         found = [rows.parse(row[0]) for row in bodies]
-        patterns = [transfer.pattern(row, tenant) for row in found if isinstance(row, rows.PatternRow)]
-        return patterns, [transfer.profile(row) for row in found if isinstance(row, rows.EngineProfileRow)]
+        patterns = [importing.pattern(row, tenant) for row in found if isinstance(row, rows.PatternRow)]
+        return patterns, [importing.profile(row) for row in found if isinstance(row, rows.EngineProfileRow)]
 
     def redaction_key(self) -> bytes:
         """32 random bytes of this store, for masks that are equal within it only. Creates the store if there is none."""

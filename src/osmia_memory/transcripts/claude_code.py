@@ -71,7 +71,7 @@ def read(content: Content, context: Context) -> list[Transcript]:
 
 def _is_noise(raw: bytes) -> bool:
     """A `progress` record other than a hook's, seen without parsing."""
-    return _PROGRESS in raw[:900] and b'"hook_progress"' not in raw
+    return raw.find(_PROGRESS, 0, 900) >= 0 and b'"hook_progress"' not in raw
 
 
 def _split(records: list[Record], context: Context) -> tuple[list[Record], dict[str, list[Record]]]:

@@ -17,6 +17,7 @@ from osmia_memory.transcripts.records import Skips
 from osmia_memory.transcripts.redact import Redactor
 from osmia_memory.transcripts.sources import Source
 
+UNKNOWN_ENGINE = "unknown"
 _MAX_DESCRIPTION = 20_000  # characters; a task with a pasted log
 _FILES = re.compile(r"[\w/.-]*\w\.[A-Za-z]{1,6}\b")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,14 +95,15 @@ class Context:
         """The transcript of one run. `raw` are the run's own records; with what lies beside they make its version."""
         beside = sidecar.read_beside(self.source.name, self.source.siblings, (found.session_id, *found.names))
         events = tuple(log.events)
+        engine = found.engine if found.engine != UNKNOWN_ENGINE or not beside.engine else "-".join(beside.engine.lower().split())
         started, finished, assumed = self._times(found, events)
         description = _task_text(events) if found.description is None else self.options.redactor.redact(found.description)
         description = description[:_MAX_DESCRIPTION]
         signals = (*found.signals, *outcomes.beside_signals(beside, self.options.outcome))
         run = TaskRun(
-            run_id=ids.run_id(self.options.tenant, found.engine, found.session_id, found.segment),
+            run_id=ids.run_id(self.options.tenant, engine, found.session_id, found.segment),
             tenant_id=self.options.tenant,
-            engine=found.engine,
+            engine=engine,
             session_id=found.session_id,
             version=self._version(raw, beside),
             segment=found.segment,

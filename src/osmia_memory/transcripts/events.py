@@ -94,8 +94,13 @@ class EventLog:
         """Put events that were added late where their records stand; returns old index -> new index."""
         order = sorted(self.events, key=lambda e: e.record)
         moved = {e.index: i for i, e in enumerate(order)}
-        self.events = [replace(e, index=moved[e.index], answers=None if e.answers is None else moved[e.answers]) for e in order]
+        self.events = [self._moved(e, moved) for e in order]
         return moved
+
+    @staticmethod
+    def _moved(event: Event, moved: Mapping[int, int]) -> Event:
+        index, answers = moved[event.index], None if event.answers is None else moved[event.answers]
+        return event if (index, answers) == (event.index, event.answers) else replace(event, index=index, answers=answers)
 
 
 def _cut(text: str) -> tuple[str, list[str]]:

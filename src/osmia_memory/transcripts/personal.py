@@ -4,7 +4,7 @@ import re
 import string
 from collections.abc import Iterator
 
-from osmia_memory.transcripts.secret_signs import Found, matches
+from osmia_memory.transcripts.secret_signs import Found
 
 # Names of services and of images, not of people: their paths and addresses are facts about an environment.
 _SERVICES = frozenset(
@@ -28,8 +28,6 @@ _ESCAPES = re.compile(r"(?:\\\\)*\\(?:u[0-9A-Fa-f]{4}|[nrtbf])")
 
 def emails(text: str) -> Iterator[Found]:
     """Addresses of people. Not `git@host:path`, `name@version`, reserved example domains, or senders that nobody reads."""
-    if "@" not in text:
-        return
     for m in _DOMAIN.finditer(text):
         domain = m[1]
         if re.match(r"v?\d+\.", domain) or domain.rpartition(".")[2].lower() in _FILES or _RESERVED.match(domain):
@@ -54,7 +52,8 @@ def emails(text: str) -> Iterator[Found]:
 _NAME = r"(?:[A-Za-z0-9_À-ɏ][\w.@À-ɏ-]{0,63}|[^\x00-\x7f\W][^\s/\\:\"'<>|,;()]{0,62}(?=[/\\]))"
 _WITH_SPACES = re.compile(r"[^\s\\/:*?\"'<>|`;,()\[\]{}]{1,32}(?: [^\s\\/:*?\"'<>|`;,()\[\]{}]{1,32}){0,3}(?=\\)")
 _UNDER_HOME = re.compile(rf"home([/\\]{{1,4}}|-)({_NAME})", re.ASCII)
-_UNDER_USERS = re.compile(rf"sers(?<=[Uu]sers)([/\\]{{1,4}}|-)({_NAME})", re.ASCII)
+_UNDER_USERS = re.compile(r"users(?=[/\\-])")
+_AFTER_USERS = re.compile(rf"([/\\]{{1,4}}|-)({_NAME})", re.ASCII)
 _DRIVE = re.compile(
     r"(?:(?<![A-Za-z0-9])[A-Za-z]:[/\\]{1,4}|/(?:mnt/)?[a-z]/|\\{2,4}wsl[.$\w]{0,12}\\{1,2}[\w.-]{1,32}\\{1,2})\Z", re.ASCII
 )
@@ -65,16 +64,21 @@ _STARTS = re.compile(r"(?:file://|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{1,8}m
 _SLUG_NAME = re.compile(r"[A-Za-z0-9_]+(?=[-/\\\"'\s]|\Z)")
 
 
-def homes(text: str) -> Iterator[Found]:
-    """Home directories up to and including the user's name: what `~` stands for."""
-    for m in matches("home", _UNDER_HOME, text):
-        yield from _slug(text, m.start(), m.start(2)) if m[1] == "-" else _home(text, m.start(), m.start(2), m[2])
-    for m in matches("sers", _UNDER_USERS, text):
-        if m[1] == "-":
-            yield from _slug(text, m.start() - 1, m.start(2))
-        else:
-            long_name = _WITH_SPACES.match(text, m.start(2)) if "\\" in m[1] else None
-            yield from _home(text, m.start() - 1, m.start(2), long_name[0] if long_name else m[2])
+def homes(text: str, low: str) -> Iterator[Found]:
+    """Home directories up to and including the user's name: what `~` stands for. `low` is `text` in lower case, of equal length."""
+    if "home" in text:
+        for m in _UNDER_HOME.finditer(text):
+            yield from _slug(text, m.start(), m.start(2)) if m[1] == "-" else _home(text, m.start(), m.start(2), m[2])
+    if "users" in low:
+        for at in _UNDER_USERS.finditer(low):
+            if m := _AFTER_USERS.match(text, at.end()):
+                yield from _slug(text, at.start(), m.start(2)) if m[1] == "-" else _home(text, at.start(), m.start(2), _long_name(text, m))
+
+
+def _long_name(text: str, after: re.Match[str]) -> str:
+    """On Windows a name may hold blanks, if a backslash ends it."""
+    long_name = _WITH_SPACES.match(text, after.start(2)) if "\\" in after[1] else None
+    return long_name[0] if long_name else after[2]
 
 
 def _slug(text: str, start: int, name_at: int) -> Iterator[Found]:

@@ -87,8 +87,7 @@ def take_apart(data: bytes, where: str) -> Content:
     data = _as_utf8(data)
     if not data.lstrip(b"\0 \t\r\n"):
         raise TranscriptError(f"{where}: the file is empty")
-    start = data.split(b"\n", _SAMPLE * 8)[: _SAMPLE * 8]
-    filled = list(islice((line for line in start if line and not line.isspace()), _SAMPLE))
+    filled = list(islice(_filled_lines(data), _SAMPLE))
     objects = sum(isinstance(_whole(line), dict) for line in filled)
     if len(filled) > 1 and objects * 2 >= len(filled):
         return Content(len(data), data.split(b"\n"), [])
@@ -103,6 +102,17 @@ def take_apart(data: bytes, where: str) -> Content:
         return Content(len(data), content.lines if len(filled) == 1 else [], [mended], cut=True)
     kind = "text that is no JSON" if _is_text(data[:4096]) else "binary data"
     raise TranscriptError(f"{where}: {kind}")
+
+
+def _filled_lines(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        line = data[at:end]
+        if line and not line.isspace():
+            yield line
+        at = end + 1
 
 
 def decode(lines: list[bytes], skips: Skips, ignore: tuple[bytes, ...] = ()) -> Iterator[Record]:

@@ -7,7 +7,6 @@ its form (references and placeholders are never secrets) and its randomness (wor
 import base64
 import binascii
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,15 +17,6 @@ class Found(NamedTuple):
     start: int
     end: int
     kind: str
-
-
-def matches(literal: str, pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Matches of `pattern` wherever `literal` stands, at its first character. `str.find` is about twice as fast as `re` at that."""
-    at = text.find(literal)
-    while at >= 0:
-        if m := pattern.match(text, at):
-            yield m
-        at = text.find(literal, at + len(literal))
 
 
 _REFERENCE = re.compile(
@@ -43,6 +33,7 @@ _PATH = re.compile(
     r"(?:~|\.{1,2})?/[\w.@%+-]+(?:/|\Z)|[A-Za-z]:\\|[\w-]+(?:/[\w.-]+)*\.(?:pem|key|txt|json|ya?ml|env|py|go|js|ts|toml|ini|crt|cer)\Z"
 )
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_OWN_WORDS = re.compile(r"(?i:password|passwd|passphrase|secret|token|credentials?|apikey)")  # also inside `mypassword`
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+\Z")
 _SPECIAL = re.compile(r"[!@#$%^&*~?+=]")
@@ -51,13 +42,13 @@ _ALNUM = re.compile(r"[A-Za-z0-9]+")
 # Words that placeholders and examples are made of. A value of these words and small numbers alone is none.
 _PLACEHOLDER = frozenset(
     "a abc abcd abcdef access account admin an any api app auth aws azure bar basic baz bearer bla bogus bool boolean bytes change changeme client "
-    "com config correct credential credentials cred creds current data db default demo dev disabled dummy e2e empty enabled enter env example expired fake false field file "
-    "foo for from github gitlab given guest has hash hello here hidden id in insecure insert integration invalid is it item jwt key local localhost mask masked me "
+    "com config correct credential credentials cred creds current data db default demo dev disabled dummy e2e empty enabled enter env example expected expired fake false field file "
+    "foo for from github gitlab given got guest has hash hello here hidden id in insecure insert integration invalid is it item jwt key local localhost mask masked me "
     "missing mock must my mysql name new nil no nobody none not null number object of old omitted oauth one op optional or org other param pass passphrase passwd "
     "password passwort pg placeholder please postgres private prod production prompt public put pw pwd qux rabbit real redacted redis refresh removed replace required "
     "role root s3cret sample sandbox scrubbed secret secrets secure sensitive server service session sha shared should some something staging stored str string stub super "
     "supersecret temp test tested tester testing tests testuser the this three tmp to todo token tokens true try two type unknown unset update use user username "
-    "value var variable via wrong x xx xxx xxxx y yes you your yyy z zzz".split()
+    "value var variable via want word wrong x xx xxx xxxx y yes you your yyy z zzz".split()
 )
 # The commonest letter pairs of English and of identifiers: about 3 of 4 pairs in words, 1 of 6 in random letters.
 _PAIRS = frozenset(
@@ -118,7 +109,7 @@ def is_placeholder(value: str) -> bool:
     """True for `changeme`, `your-api-key-here`, `xxxxxxxx`, `AKIA...EXAMPLE`, `<password>`, `test-token-123`."""
     if len(set(value.lower())) <= 3 or "EXAMPLE" in value or "..." in value or "****" in value:
         return True
-    pieces = _PIECES.findall(value)
+    pieces = _PIECES.findall(_OWN_WORDS.sub(" ", value))
     return all(p.lower() in _PLACEHOLDER or (p.isdigit() and (len(p) <= 4 or p in "1234567890")) for p in pieces)
 
 
@@ -156,10 +147,20 @@ def is_password(value: str, *, bare_words: bool) -> bool:
     return bool(_SPECIAL.search(value)) or is_random(value, 8) or bool(re.search(r"\d", value) and re.search(r"[A-Za-z]", value))
 
 
-def is_login(value: str) -> bool:
-    """True for base64 of `user:password`."""
+def _decoded(value: str) -> str | None:
     try:
         plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
     except (binascii.Error, ValueError):
-        return False
-    return b":" in plain[1:-1] and plain.isascii() and plain.decode("ascii").isprintable() and not is_placeholder(plain.decode("ascii"))
+        return None
+    return plain.decode("ascii") if plain.isascii() and plain.decode("ascii").isprintable() else None
+
+
+def is_text(value: str) -> bool:
+    """True for base64 of readable text."""
+    return _decoded(value) is not None
+
+
+def is_login(value: str) -> bool:
+    """True for base64 of `user:password`, unless both are placeholders."""
+    plain = _decoded(value)
+    return plain is not None and ":" in plain[1:-1] and not is_placeholder(plain)

@@ -1,22 +1,22 @@
 """Credentials that can be told by themselves: issuer prefixes, JWTs, private keys, webhooks, URLs, password hashes.
 
 Speed decides the form: an alternation of all prefixes reads a text some fifty times slower than a search for one character, for which
-CPython's `re` uses `memchr`. So prefixes are grouped by a character that all of them hold; each group is one pattern that finds the
-character and looks back from it. Prefixes and lengths are the issuers' own, as documented or as public rule sets of scanners have them.
+CPython's `re` uses `memchr`. So prefixes are grouped by a literal that all of them end with; each group is one pattern that finds the
+literal and looks back from it. Prefixes and lengths are the issuers' own, as documented or as public rule sets of scanners have them.
 """
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from osmia_memory.transcripts.secret_signs import Found, is_password, is_placeholder, is_random, is_token, matches
+from osmia_memory.transcripts.secret_signs import Found, is_password, is_placeholder, is_random, is_token
 
 _W = "[A-Za-z0-9]"
 _URL = "[A-Za-z0-9_-]"  # the alphabet of URL-safe base64
 
 
 class Issuer(NamedTuple):
-    """`prefix` has a fixed width and ends with the group's character; `body` follows. `inside`: unmistakable even inside a word."""
+    """`prefix` has a fixed width and ends with the group's literal; `body` follows. `inside`: unmistakable even inside a word."""
 
     kind: str
     prefix: str
@@ -25,24 +25,24 @@ class Issuer(NamedTuple):
 
 
 class Group:
-    """Issuers whose prefixes end with one character, as one pattern."""
+    """Issuers whose prefixes end with one literal, as one pattern."""
 
-    def __init__(self, character: str, ahead: str, *issuers: Issuer) -> None:
+    def __init__(self, literal: str, ahead: str, *issuers: Issuer) -> None:
         # `ahead` is what every body begins with: it turns most candidates away before any prefix is looked at.
         bodies = "|".join(f"(?<={x.prefix})(?P<b{i}>{x.body})" for i, x in enumerate(issuers))
-        self.character = character
-        self._pattern = re.compile(f"{re.escape(character)}(?={ahead})(?:{bodies})")
+        self.literal = literal
+        self.pattern = re.compile(f"{re.escape(literal)}(?={ahead})(?:{bodies})")
         self._prefixes = [re.compile(x.prefix + r"\Z") for x in issuers]
         self._issuers = issuers
 
-    def find(self, text: str) -> Iterator[Found]:
-        """All tokens of the group."""
-        for m in self._pattern.finditer(text):
-            i = int((m.lastgroup or "b0")[1:])
-            prefix = self._prefixes[i].search(text, max(0, m.end(0) - len(m[0]) - 40), m.start(m.lastindex or 0))
-            assert prefix
-            if self._issuers[i].inside or starts_word(text, prefix.start()):
-                yield Found(prefix.start(), m.end(), self._issuers[i].kind)
+    def found(self, text: str, m: re.Match[str]) -> Found | None:
+        """The token of a match of `pattern`, with its prefix; None where a word runs into it."""
+        i = int((m.lastgroup or "b0")[1:])
+        prefix = self._prefixes[i].search(text, max(0, m.start() - 40), m.start(m.lastindex or 0))
+        assert prefix
+        if self._issuers[i].inside or starts_word(text, prefix.start()):
+            return Found(prefix.start(), m.end(), self._issuers[i].kind)
+        return None
 
 
 _ESCAPE_END = re.compile(r"(?:\\[nrtbf]|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{0,12}m|%[2-7][0-9A-F])\Z")
@@ -151,6 +151,12 @@ _GROUPS = (
         Issuer("discord", f"[MNO]{_URL}{{23}}\\.{_URL}{{6}}\\.", f"{_URL}{{27,}}"),
         Issuer("discord", f"[MNO]{_URL}{{25}}\\.{_URL}{{6}}\\.", f"{_URL}{{27,}}"),
     ),
+    Group(
+        "eyJ",
+        f"{_URL}{{10}}",
+        Issuer("jwt", "eyJ", rf"{_URL}{{10,}}\.{_URL}{{10,}}(?:(?:\.{_URL}{{10,}}){{3}}(?!{_URL})|\.{_URL}*)?", inside=True),
+    ),
+    Group("dapi", "[0-9a-f]{32}", Issuer("databricks", "dapi", "[0-9a-f]{32}(?:-[0-9])?", inside=True)),
     Group("~", "[A-Za-z0-9_.~-]{30}", Issuer("azure", "\\dQ~", "[A-Za-z0-9_.~-]{31,34}")),
     Group(
         "$",
@@ -160,23 +166,17 @@ _GROUPS = (
         Issuer("password-hash", "\\$", "argon2(?:id?|d)\\$[A-Za-z0-9_$=,./+-]{40,}", inside=True),
     ),
 )
-_OTHERS = (
-    ("eyJ", "jwt", re.compile(rf"eyJ{_URL}{{10,}}\.{_URL}{{10,}}(?:(?:\.{_URL}{{10,}}){{3}}(?!{_URL})|\.{_URL}*)?")),
-    ("dapi", "databricks", re.compile(r"dapi[0-9a-f]{32}(?:-\d)?")),
-)
 
 
-def tokens(text: str) -> Iterator[Found]:
+def tokens(text: str) -> list[Found]:
     """Credentials with an issuer's prefix or an unmistakable form. A test double such as `ghp_xxxxxxxx` is none."""
+    found: list[Found] = []
     for group in _GROUPS:
-        if group.character in text:
-            for found in group.find(text):
-                if _is_varied(text[found.start : found.end]):
-                    yield found
-    for literal, kind, pattern in _OTHERS:
-        for m in matches(literal, pattern, text):
-            if _is_varied(m[0]):
-                yield Found(m.start(), m.end(), kind)
+        if group.literal in text:
+            for m in group.pattern.finditer(text):
+                if (one := group.found(text, m)) and _is_varied(text[one.start : one.end]):
+                    found.append(one)
+    return found
 
 
 def _is_varied(token: str) -> bool:
@@ -187,8 +187,9 @@ def _is_varied(token: str) -> bool:
 
 _MARKER = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{32,}")
-# Lines of base64, also with escaped line ends and with what a viewer puts before them: line numbers, `+`, `>`, quotes.
-_BETWEEN = r"(?:\s|\\{1,4}[nrt]|[\"',>|+\-#:→│]|\b\d{1,6}(?=[\t→:|]))"
+# Lines of base64, also with escaped line ends and with what a viewer puts before them: line numbers, `+`, `>`, quotes
+# (and `→` or `│`, which the caller has made `?`).
+_BETWEEN = r"(?:\s|\\{1,4}[nrt]|[\"',>|+\-#:?]|\b\d{1,6}(?=[\t?:|]))"
 _KEY_LINES = re.compile(
     rf"(?:{_BETWEEN}{{1,24}}(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]{{0,100}}){{0,4}}"
     rf"{_BETWEEN}{{0,24}}[A-Za-z0-9+/=]{{40,}}(?:{_BETWEEN}{{1,24}}[A-Za-z0-9+/=]{{40,}}){{0,400}}"
@@ -199,8 +200,6 @@ _LONGEST_KEY = 20_000  # characters; an RSA key of 16,384 bits is 12,700
 
 def private_keys(text: str) -> Iterator[Found]:
     """Whole PEM, OpenSSH and PGP blocks; of a block that was cut, the lines that are there."""
-    if "PRIVATE KEY" not in text:
-        return
     marks = list(_MARKER.finditer(text))
     for i, mark in enumerate(marks):
         if mark[1] == "BEGIN":
@@ -211,14 +210,14 @@ def private_keys(text: str) -> Iterator[Found]:
             elif lines := _KEY_LINES.match(text, mark.end(), mark.end() + _LONGEST_KEY):
                 yield Found(mark.start(), lines.end(), "private-key")
         elif i == 0 or marks[i - 1][1] == "END":
-            yield from _tail_of_key(text, mark)
+            yield from _tail_of_key(text, marks[i - 1].end() if i else 0, mark)
 
 
-def _tail_of_key(text: str, end: re.Match[str]) -> Iterator[Found]:
+def _tail_of_key(text: str, after: int, end: re.Match[str]) -> Iterator[Found]:
     """The lines before an END whose BEGIN is not in the text, as `tail` prints them."""
-    begin = max(0, end.start() - _LONGEST_KEY)
+    begin = max(after, end.start() - _LONGEST_KEY)
     for lines in _KEY_LINES.finditer(text, begin, end.start()):
-        if not text[lines.end() : end.start()].strip("\\nr \t\r\n\"',>|+-#:→│0123456789"):
+        if not text[lines.end() : end.start()].strip("\\nr \t\r\n\"',>|+-#:?0123456789"):
             yield Found(lines.start() + len(lines[0]) - len(lines[0].lstrip()), end.end(), "private-key")
 
 
@@ -240,17 +239,19 @@ _BEFORE_SIGNED = re.compile(r"(?:[?&;]|\\u0026|amp;)(?:x-(?:amz|goog)-)?\Z", re.
 
 def addresses(text: str, low: str) -> Iterator[Found]:
     """Passwords in URLs, tokens of webhook URLs, signatures of pre-signed URLs. `low` is `text` in lower case, of equal length."""
-    if "@" in text and "://" in text:
+    if "@" in text:
         for m in _LOGIN.finditer(text):
             user, password = m[1], m[2]
             if password and is_password(password, bare_words=True) and password != user:
                 yield Found(m.start(2), m.end(2), "url-password")
             elif not password and is_token(user, at_least=20):
                 yield Found(m.start(1), m.end(1), "url-password")
-    for m in matches("hook", _HOOK, low):
-        group = m.lastindex or 0
-        if group < 4 or is_random(text[m.start(4) : m.end(4)], 20):
-            yield Found(m.start(group), m.end(group), "webhook")
-    for m in matches("sig", _SIGNED, low):
-        if _BEFORE_SIGNED.search(text, max(0, m.start() - 16), m.start()) and not is_placeholder(text[m.start(1) : m.end(1)]):
-            yield Found(m.start(1), m.end(1), "signature")
+    if "hook" in low:
+        for m in _HOOK.finditer(low):
+            group = m.lastindex or 0
+            if group < 4 or is_random(text[m.start(4) : m.end(4)], 20):
+                yield Found(m.start(group), m.end(group), "webhook")
+    if "sig" in low:
+        for m in _SIGNED.finditer(low):
+            if _BEFORE_SIGNED.search(text, max(0, m.start() - 16), m.start()) and not is_placeholder(text[m.start(1) : m.end(1)]):
+                yield Found(m.start(1), m.end(1), "signature")

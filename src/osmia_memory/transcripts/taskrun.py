@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 from osmia_memory.errors import TranscriptError
 from osmia_memory.models import Environment, EventKind, Signal, TaskRun, TaskType, Transcript
 from osmia_memory.transcripts import outcome, repo_key
-from osmia_memory.transcripts.context import Context, Findings
+from osmia_memory.transcripts.context import UNKNOWN_ENGINE, Context, Findings
 from osmia_memory.transcripts.events import EventLog, when, whole, within
 from osmia_memory.transcripts.records import Content, as_json
 from osmia_memory.transcripts.sidecar import as_outcome
@@ -186,7 +186,7 @@ class _Reader:
     def findings(self) -> Findings:
         """The run's own fields."""
         run = self.run
-        engine = self._text("engine") or self.context.options.engine or "unknown"
+        engine = self._text("engine") or self.context.options.engine or UNKNOWN_ENGINE
         repo = self._text("repo", "remote", "url")
         kind = str(run.get("task_type"))
         labels = run.get("labels")

@@ -243,7 +243,9 @@ def flaky(view: View) -> Iterator[Finding]:
 
 
 def _changed_between(view: View, first: Step, second: Step) -> bool:
-    if view.edits_between(first.index, second.index + 1):  # an edit in the second line itself counts, one in the first came before it failed
+    if view.edits_between(
+        first.index, second.index + 1
+    ):  # an edit in the second line itself counts, one in the first came before it failed
         return True
     between = (s for s in view.steps if first.index < s.index < second.index)
     return any(s.purpose in ("write", "install", "service", "git", "build", "run", "other") for s in between)
