@@ -1,5 +1,6 @@
 """A run's candidates become a plan; a fact is what its witnesses make it, in whatever order they came."""
 
+import itertools
 from dataclasses import replace
 from datetime import timedelta
 
@@ -164,4 +165,4 @@ def test_more_witnesses_never_lower_confidence(witnesses: list[Witness]) -> None
     """Supporting evidence is monotone, and nothing passes the cap."""
     confidences = [reconcile.fold("ticketing", witnesses[: n + 1]).confidence for n in range(len(witnesses))]
     assert confidences[-1] <= reconcile.CONFIDENCE_CAP
-    assert all(b >= a - 1e-9 for a, b in zip(confidences, confidences[1:], strict=False))
+    assert all(b >= a - 1e-9 for a, b in itertools.pairwise(confidences))

@@ -63,13 +63,13 @@ def test_scores_are_those_of_the_formula(store: FactStore) -> None:
 
 def test_statistics_count_current_facts(store: FactStore) -> None:
     """Document frequencies are those of the owners' current facts; terms nobody holds are left out."""
-    remember_text(store, "s1", "The cart retries.", "The cart waits.", "The ledger waits.")
+    remember_text(store, "s1", "The cart retries.", "The cart waits.", "The stock waits.")
     fact_id = remember_text(store, "s2", "A cart that is wrong.")[0]
     store.retract(TENANT, fact_id, "wrong")
 
-    found = store.term_statistics(TENANT, [REPO], ["cart", "ledger", "unheard"])
+    found = store.term_statistics(TENANT, [REPO], ["cart", "stock", "unheard"])
 
-    assert found == (3, {"cart": 2, "ledger": 1})
+    assert found == (3, {"cart": 2, "stock": 1})
     assert store.term_statistics(TENANT, [REPO], []) == (3, {})
     assert store.term_statistics(TENANT, [("repo", "acme/none")], ["cart"]) == (0, {})
 

@@ -236,7 +236,7 @@ def _created_by_shell(step: Step, paths: tuple[str, ...], seen: set[str], draft:
         if simple.program in ("touch", "tee", "cp", "mv"):
             targets |= {draft.relative(w) for w in simple.argv[1:]}
         made |= {t for t in targets & set(paths) if t not in seen}
-    return {t for t in made if not any(t in s.line or ("/" in t and t in s.output) for s in earlier)}
+    return {t for t in made if not any(t in s.line or ("/" in t and t in s.output) for s in earlier if s.exit_code == 0)}
 
 
 def _step(call: Event, results: tuple[Event, ...]) -> Step:

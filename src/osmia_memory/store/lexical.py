@@ -48,7 +48,7 @@ _HITS = """
 _SEARCH = """
     SELECT fact_id, round(fsum(
         a.weight * ln(1 + ($documents - n.documents + 0.5) / (n.documents + 0.5))
-        * l.tf * ($k1 + 1) / (l.tf + $k1 * (1 - $b + $b * l.doc_length / $typical))
+        * l.tf * ($saturation + 1) / (l.tf + $saturation * (1 - $damping + $damping * l.doc_length / $typical))
     ), 6) AS score
     FROM live l JOIN asked a USING (term) JOIN frequencies n USING (term)
     GROUP BY fact_id ORDER BY score DESC, fact_id LIMIT $limit
@@ -89,7 +89,7 @@ class Searching(Operations):
         with self._reading() as connection:
             sql, parameters = _hits(whose, owners, weights)
             documents = _count(connection, whose, owners)
-            figures = {"documents": documents, "k1": _K1, "b": _B, "typical": _TYPICAL_TERMS, "limit": limit}
+            figures = {"documents": documents, "saturation": _K1, "damping": _B, "typical": _TYPICAL_TERMS, "limit": limit}
             rows = connection.execute(f"WITH {sql} {_SEARCH}", {**parameters, **figures}).fetchall()
         return [(row[0], row[1]) for row in rows]
 

@@ -14,10 +14,12 @@ _SERVICES = frozenset(
     "user username vagrant vcap vscode web worker www www-data you your-name your-user yourname youruser xxx xxxx".split()
 )
 # After an `@`: a domain whose last label is letters. Lengths are those of RFC 1035.
-_DOMAIN = re.compile(r"@((?:[A-Za-z0-9À-ɏ](?:[A-Za-z0-9À-ɏ-]{0,61}[A-Za-z0-9À-ɏ])?\.){1,8}[A-Za-zÀ-ɏ]{2,24})(?![\w.]*[(@])")
-_LOCAL = re.compile(r"[A-Za-z0-9À-ɏ!#$%&'*+=^_.~-]{1,64}\Z")
+_DOMAIN = re.compile(
+    r"@((?:[A-Za-z0-9À-ɏ](?:[A-Za-z0-9À-ɏ-]{0,61}[A-Za-z0-9À-ɏ])?\.){1,8}[A-Za-zÀ-ɏ]{2,24})(?![A-Za-z0-9À-ɏ_-]|[A-Za-z0-9_.]*[(@])"
+)
+_LOCAL = re.compile(r"[A-Za-z0-9À-ɏ!#$%&'*+=^_.~-]{0,63}[A-Za-z0-9À-ɏ_+-]\Z")
 _FILES = frozenset(
-    "png jpg jpeg gif svg webp go js ts tsx jsx mjs cjs py rs rb java json yaml yml toml lock txt html css tgz gz zip whl git patch conf service timer".split()
+    "png jpg jpeg gif svg webp go js ts tsx jsx mjs cjs py rs rb java json yaml yml toml lock txt html css pdf csv xml wav mp tgz gz zip whl git patch conf service timer".split()
 )
 _RESERVED = re.compile(
     r"(?:.*\.)?(?:example(?:\.(?:com|org|net|edu|io|dev|co\.uk))?|invalid|test|localhost|localdomain|(?:your-?|my-?|some)?(?:domain|company|host|email|corp)\.(?:com|org|net|tld))\Z",

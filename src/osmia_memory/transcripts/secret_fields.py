@@ -48,8 +48,13 @@ _SECRET_KEY = re.compile(
     r"storage|webhook|hmac|aes|jwt|session|integration|ingest(?:ion)?|write|server|database|db|bot|root|user|org|project|team|host|security|cipher|crypt|licen[cs]e|registration|"
     r"openai|anthropic|google|stripe|algolia|mailgun|sendgrid|twilio|datadog|dd|azure|aws|gcp)[_. -]?\Z"
 )
+# Other tokens tell a request, a lock or a page; only what is random and no digest counts there.
+_SECRET_TOKEN = re.compile(
+    r"(?:api|auth|access|secret|bearer|personal|bot|deploy|refresh|session|service|admin|user|private|vault|github|gitlab|slack|telegram|twilio|npm|webhook|security|"
+    r"registry|hub|account|csrf|xsrf|jwt|id|root|app|job|ci|oauth|login|reset|okta|circle|sentry|cloudflare)[_. -]?\Z"
+)
 _NO_TOKEN = re.compile(
-    r"(?:next|page|paging|continuation|sync|cursor|resume|watch|change|delta|cancel(?:lation)?|pad|eos|bos|unk|cls|mask|special|stop|start|end|public|min|max|num|total)[_. -]?\Z"
+    r"(?:next|page|paging|continuation|sync|cursor|resume|watch|change|delta|cancel(?:lation)?|pad|eos|bos|unk|cls|mask|special|stop|start|end|starting|public|public[_-]?key|min|max|num|total)[_. -]?\Z"
 )
 _NO_PASS = re.compile(r"(?:by|com|tres|sur|under|over|im|em|multi|single|one|two|first|second|last|both|all|low|high|band|no)\Z")
 _OPEN_KEYS = ("PUBLIC_", "CACHE_", "PRIMARY_", "FOREIGN_", "SORT_", "PARTITION_")
@@ -61,7 +66,8 @@ _ENV_NAME = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _QUOTED = re.compile(r"[rbfu@]{0,2}(?P<q>\\{0,3}[\"'`])(?P<v>(?:(?!(?P=q))[^\n\r]){1,2000})(?P=q)")
 _CUT = re.compile(r"[rbfu@]{0,2}\\{0,3}[\"'`]+")
 _BARE = re.compile(r"(?:[!#-&(-+\--:=?-\[\]^_a-z{}~À-ɏͰ-ԯ])[^\s\"'`<>\\;&|,\u0530-\U0010ffff]{0,4096}")
-_CALL = re.compile(r"[A-Za-z_$][\w.$:>?!-]*[(\[]")
+_CALL = re.compile(r"[({!*&]*[A-Za-z_$][\w.$:>?!-]*[(\[]")
+_CODE = re.compile(r"\?\.|=>|===|==(?=[\w\"'])|&&|\|\|")
 _CLOSED = re.compile(r"([A-Za-z_][\w.]*)[)}\]]")
 _PROSE = re.compile(r" [a-z]+[ ,.]+[a-z]+\b")
 _TRAIL = ".,;:!?)]}>"
@@ -83,7 +89,7 @@ def value_at(text: str, at: int) -> Value | None:
     if cut := _CUT.match(text, at):  # the closing quote is not in the text
         at = cut.end()
     m = _BARE.match(text, at)
-    if not m or _CALL.match(m[0]) or (cut and m[0][0] in "+.,%)"):  # that quote closed: "password=" + value
+    if not m or _CALL.match(m[0]) or _CODE.search(m[0]) or (cut and m[0][0] in "+.,%)"):  # that quote closed: "password=" + value
         return None
     bare = m[0]
     if closed := _CLOSED.match(bare):  # Login{user: u, password: pw}
@@ -125,7 +131,13 @@ def _cut_out(text: str, low: str, m: re.Match[str]) -> _Named | None:
     if value is None:
         return None
     before = text[max(0, at - 48) : at]
-    return _Named(before[len(before.rstrip(_NAME_CHARACTERS)) :], at, low[at : m.start("between")], m["between"], value)
+    outside = before.rstrip(_NAME_CHARACTERS)
+    between = m["between"]
+    if outside.endswith("::") or (outside.endswith(":") and "arn:" in text[max(0, at - 99) : at]):
+        return None  # a type (`AWS::IAM::AccessKey`), a part of a longer name (`arn:aws:...:secret:x`)
+    if "," in between and "value" not in between and not outside.rstrip("\\'\"`").endswith("("):
+        return None  # a list of words; `getenv("TOKEN", "x")` has the name first
+    return _Named(before[len(outside) :], at, low[at : m.start("between")], between, value)
 
 
 def _by_space(between: str) -> bool:
@@ -140,6 +152,8 @@ def _is_secret_password(text: str, named: _Named) -> bool:
             return False
         if value.text.isdigit() or value.text.startswith("/") or (not left and ":" in between):
             return False
+        if _by_space(between) and not left.startswith("-") and not left.endswith("ssh"):
+            return False
     if _by_space(between) and not _by_space_is_assignment(text, named):
         return False
     if " " in value.text and not word.startswith("passphrase"):
@@ -147,7 +161,8 @@ def _is_secret_password(text: str, named: _Named) -> bool:
     tight = between == between.strip() or value.quoted
     written = left + text[at : at + len(word)]
     shell = left.startswith("-") or _ENV_NAME.match(written) is not None or (not value.quoted and "=" in between and tight)
-    shell = shell and not between.strip().startswith("is")
+    if _by_space(between) or _PROSE.match(text, value.end):
+        shell = False
     return is_password(value.text, bare_words=shell and not _is_argument(text, value))
 
 
@@ -155,7 +170,7 @@ def _by_space_is_assignment(text: str, named: _Named) -> bool:
     """`--password x`, `login u password x`, `sshpass -p x`, `PASSWORD 'x'`, `the password is x9!`; not prose."""
     left, value = named.left, named.value
     if left.startswith("-"):
-        return not value.text.startswith("-") and not (value.text.isalpha() and _PROSE.match(text, value.end))
+        return not value.text.startswith("-")
     if named.between.strip().startswith("-p"):
         return left.endswith("ssh")
     name_at = named.at - len(left)
@@ -180,6 +195,7 @@ def _kind_of_token(text: str, low: str, named: _Named) -> str | None:
     if word.startswith("tok"):
         if _NO_TOKEN.search(plain):
             return None
+        strong = not plain.strip("-_.") or _ENV_NAME.match(left) is not None or _SECRET_TOKEN.search(plain) is not None
     elif word.startswith("key"):
         strong = _SECRET_KEY.search(low, max(0, at - 14), at) is not None
         if not strong and not (left.endswith("_") and _ENV_NAME.match(left) and not left.endswith(_OPEN_KEYS)):

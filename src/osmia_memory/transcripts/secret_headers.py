@@ -7,18 +7,18 @@ from osmia_memory.transcripts.secret_fields import value_at
 from osmia_memory.transcripts.secret_signs import (
     Found,
     is_login,
-    is_text,
     is_password,
     is_placeholder,
     is_random,
     is_reference,
+    is_text,
     is_token,
     is_uuid,
 )
 
-_SCHEME = r"(?:bearer|basic|token|ssws|apikey|api-key|digest|negotiate|bot|key|oauth|sharedaccesssignature|genie[- ]?key)"
+_SCHEME = r"(?:bearer|basic|token|ssws|apikey|api-key|digest|negotiate|bot|key|oauth|sharedaccesssignature|aws4-hmac-sha256|genie[- ]?key)"
 _AUTHORIZATION = re.compile(
-    rf"authorization(?:\\{{0,3}}[\"'`])?\]?\s{{0,4}}(?:=>|[:=,]|\\u003a|\\uff1a)\s{{0,4}}(?:\\{{0,3}}[\"'`])?(?:(?P<scheme>{_SCHEME})\s+)?(?=[a-z0-9+/_~.-])"
+    rf"authorization(?<![a-z:]authorization)(?:\\{{0,3}}[\"'`])?\]?\s{{0,4}}(?:=>|[:=,]|\\u003a|\\uff1a)\s{{0,4}}(?:\\{{0,3}}[\"'`])?(?:(?P<scheme>{_SCHEME})\s+)?(?=[a-z0-9+/_~.-])"
 )
 _BEARER = re.compile(r"bearer(?:\s|\\u00a0|%20|\+){1,4}(?=[a-z0-9])")
 _CREDENTIAL = re.compile(r"[A-Za-z0-9+/_~.:-]{8,4096}={0,3}")
@@ -27,7 +27,8 @@ _PAIRS = re.compile(r"[\w.$-]{1,64}=[^;\s\"'\\,]{1,4096}(?:;[ \t]?[\w.-]{1,64}(?
 _PAIR = re.compile(r"([\w.$-]+)=([^;]*)", re.ASCII)
 _SESSION_NAME = re.compile(r"sess|sid|auth|token|csrf|xsrf|jwt|login|remember|refresh|access", re.I)
 _SESSION = re.compile(r"sess(?:ion)?(?:id)?=(?=[a-z0-9])")
-_CURL_USER = re.compile(r"-u(?:ser)?(?:[ =]|(?=[\"']))[\"']?([\w.@+-]{1,64}):(?=\S)")
+_FAR = 400  # characters between `curl` and its `--user`
+_CURL_USER = re.compile(r"-u(?<=[\s\"'-]-u)(?:ser)?(?:[ =]|(?=[\"']))[\"']?([\w.@+-]{1,64}):(?=\S)")
 
 
 def headers(text: str, low: str) -> Iterator[Found]:
@@ -51,7 +52,7 @@ def headers(text: str, low: str) -> Iterator[Found]:
                 yield Found(value.start, value.end, "cookie")
     if "curl" in low:
         for m in _CURL_USER.finditer(low):
-            value = value_at(text, m.end())
+            value = value_at(text, m.end()) if "curl" in low[max(0, m.start() - _FAR) : m.start()] else None
             if value and is_password(value.text, bare_words=True) and not value.text.isdigit():
                 yield Found(value.start, value.end, "basic-auth")
 

@@ -180,7 +180,7 @@ def tokens(text: str) -> list[Found]:
 
 
 def _is_varied(token: str) -> bool:
-    return len(set(token)) > 9 and "EXAMPLE" not in token
+    return len(set(token)) > 8 and "EXAMPLE" not in token
 
 
 # --- private keys -----------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ _HOOK = re.compile(
     re.ASCII,
 )
 _SIGNED = re.compile(r"sig(?:nature)?=([a-z0-9%+/=_-]{16,})")
-_BEFORE_SIGNED = re.compile(r"(?:[?&;]|\\u0026|amp;)(?:x-(?:amz|goog)-)?\Z", re.I)
+_BEFORE_SIGNED = re.compile(r"(?:[?&;]|,\s?|\\u0026|amp;)(?:x-(?:amz|goog)-)?\Z", re.I)
 
 
 def addresses(text: str, low: str) -> Iterator[Found]:
@@ -249,7 +249,8 @@ def addresses(text: str, low: str) -> Iterator[Found]:
     if "hook" in low:
         for m in _HOOK.finditer(low):
             group = m.lastindex or 0
-            if group < 4 or is_random(text[m.start(4) : m.end(4)], 20):
+            token = text[m.start(group) : m.end(group)]
+            if _is_varied(token) and (group < 4 or is_random(token, 20)):
                 yield Found(m.start(group), m.end(group), "webhook")
     if "sig" in low:
         for m in _SIGNED.finditer(low):

@@ -62,8 +62,14 @@ def test_lint_that_found_something_is_not_told_as_clean() -> None:
 
 def test_a_changed_file_is_linked_to_the_tests_that_passed_for_it() -> None:
     """The link needs an edit before and a name in common, or the only changed file."""
-    tape = Tape().edit("/home/dev/shop/shop/cart.py").sh("pytest tests/test_cart.py", OK)
-    assert found(how_to_test.tests_of_file, tape) == ["`shop/cart.py` is covered by `pytest tests/test_cart.py` (12 tests)."]
-    assert found(how_to_test.tests_of_file, Tape().sh("pytest tests/test_cart.py", OK).edit("shop/cart.py")) == []
+    tape = Tape().edit("/home/dev/shop/shop/cart.py").sh("pytest tests/checkout/cart_rules.py", OK)
+    assert found(how_to_test.tests_of_file, tape) == ["`shop/cart.py` is covered by `pytest tests/checkout/cart_rules.py` (12 tests)."]
+    assert found(how_to_test.tests_of_file, Tape().sh("pytest tests/checkout/cart_rules.py", OK).edit("shop/cart.py")) == []
     two = Tape().edit("shop/cart.py").edit("shop/rates.py").sh("pytest tests/test_io.py", OK)
     assert found(how_to_test.tests_of_file, two) == []
+
+
+def test_tests_where_anybody_would_look_are_not_told() -> None:
+    """`test_cart.py` for `cart.py`, and Go's tests in the folder of the file, follow from the name."""
+    assert found(how_to_test.tests_of_file, Tape().edit("shop/cart.py").sh("pytest tests/test_cart.py", OK)) == []
+    assert found(how_to_test.tests_of_file, Tape().edit("cart/cart.go").sh("go test ./cart", "ok  \texample.org/shop/cart\t0.2s")) == []

@@ -134,12 +134,12 @@ def changed_together(view: View) -> Iterator[Finding]:
     run = view.transcript.run
     good = run.outcome == "success"
     sources = [p for p in view.edited if not is_test_file(p) and not _NOT_SOURCE.search(p)]
-    if not good or not 2 <= len(sources) <= 3:
+    if not good or len(sources) != 2:
         return
     first, second = sorted(sources[:2])
     events = [view.transcript.events[next(e for e in view.edits if p in e.paths).at] for p in (first, second)]
     yield Finding(
-        f"Changes to `{first}` needed `{second}` to change with it.",
+        f"`{first}` and `{second}` were changed together by a fix that was accepted.",
         "repo_quirk",
         Claim(first, "changes with", second, "yes"),
         tuple(_cite_edit(view, e, p) for e, p in zip(events, (first, second), strict=True)),

@@ -271,13 +271,14 @@ def expectation_coupled(view: View) -> Iterator[Finding]:
             continue
         names = [short_test(f.test_id) for f in failing]
         because = _because(view, run.at, later.at, names)
-        why = f" ({one_line(because[1], 150)})" if because else ""
+        if because is None:
+            continue  # that tests follow the code is no news; the cause is
         whose = "its expectations" if len(failing) == 1 else "their expectations"
         yield Finding(
-            f"Changing `{sources[-1]}` broke {', '.join(f'`{n}`' for n in names)}; {whose} in `{changed[0]}` had to change with it{why}.",
+            f"Changing `{sources[-1]}` broke {', '.join(f'`{n}`' for n in names)}; {whose} in `{changed[0]}` had to change with it ({one_line(because[1], 150)}).",
             "repo_quirk",
             Claim(sources[-1], "coupled tests", "", " ".join(sorted(f.test_id for f in failing))),
-            (cite_result(view, run.step, names[0]), because[0] if because else None, cite_result(view, later.step, later.verdict.summary)),
+            (cite_result(view, run.step, names[0]), because[0], cite_result(view, later.step, later.verdict.summary)),
             anchors=(f"file:{sources[-1]}", f"file:{changed[0]}", *(f"test:{f.test_id}" for f in failing)),
         )
         return

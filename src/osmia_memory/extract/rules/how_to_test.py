@@ -114,20 +114,28 @@ def tests_of_file(view: View) -> Iterator[Finding]:
         step, main, v = run
         where = commands.targets(main)
         path = _covered(view, run, where)
-        if len(done) == _MAX_TOLD or path is None or path in done:
+        if len(done) == _MAX_TOLD or path is None or path in done or _follows_from_its_name(path, where):
             continue
         done.add(path)
         command = view.relative(commands.typed(main, 2))
         edit = next(e for e in view.edits if path in e.paths)
         count = f" ({v.ran} tests)" if v.tool != "go test" else ""
-        how = "is covered by" if share_a_name(path, where[0]) else "was checked with"
+        linked = share_a_name(path, where[0])
         yield Finding(
-            f"`{path}` {how} `{command}`{count}.",
+            f"`{path}` {'is covered by' if linked else 'was checked with'} `{command}`{count}.",
             "success_pattern",
             Claim(path, "tests", "", " ".join(commands.targets(main))),
             (cite_command(view, step), cite_result(view, step, v.summary), view.cite(view.transcript.events[edit.at], path)),
             anchors=(f"file:{path}",),
+            tags=() if linked else ("corroborate",),
         )
+
+
+def _follows_from_its_name(path: str, where: tuple[str, ...]) -> bool:
+    """`shop/cart.py` is tested by `.../test_cart.py`: anybody would look there."""
+    stem = posixpath.basename(path).partition(".")[0].strip("_")
+    names = {posixpath.basename(w.partition("::")[0]).partition(".")[0].strip("_") for w in where}
+    return len(stem) > 0 and names <= {f"test_{stem}", f"{stem}_test", f"{stem}_spec", f"test{stem}"}
 
 
 def _covered(view: View, run: TestRun, where: tuple[str, ...]) -> str | None:

@@ -12,7 +12,7 @@ from osmia_memory.models import Claim
 
 _EXCEPTION = re.compile(r"^((?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|NotReady|Configured|DoesNotExist)): (.+)$", re.M)
 _MISTAKES = frozenset(
-    "SyntaxError IndentationError TabError NameError AssertionError UnboundLocalError KeyboardInterrupt ModuleNotFoundError".split()
+    "TypeError AttributeError ValueError KeyError IndexError StopIteration ZeroDivisionError ImportError FileNotFoundError BrokenPipeError RecursionError SyntaxError IndentationError TabError NameError AssertionError UnboundLocalError KeyboardInterrupt ModuleNotFoundError".split()
 )
 _FRAME = re.compile(r'^  File "([^"]+)", line \d+', re.M)
 _WORD = re.compile(r"[A-Za-z_][\w.]{3,}")
@@ -44,10 +44,12 @@ def script_setup(view: View) -> Iterator[Finding]:
         )
         if key in told or later is None or ran is None:
             continue
-        told.add(key)
         made_up = frozenset(re.findall(r"\bclass (\w+)", before + later[1]))
         added = _telling_lines(before, later[1], message)
-        cure = f"; adding {' and '.join(f'`{_without(line, made_up)}`' for line in added)} got past it" if added else ""
+        if not added:
+            continue
+        told.add(key)
+        cure = f"; adding {' and '.join(f'`{_without(line, made_up)}`' for line in added)} got past it"
         yield Finding(
             f"A script of one's own that imports this repository fails with `{name}: {one_line(fold_message(message), 120)}`{cure}.",
             "failure_pattern",
@@ -95,6 +97,7 @@ def fold_message(message: str) -> str:
     text = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "'…'", message)
     text = re.sub(r"__main__\.?\w*|0x[0-9a-f]+|\b\d+\b", "…", text)
     text = re.sub(r"\b(?:Model class|no such table:|table|class) [\w.…]+", lambda m: m[0].rsplit(" ", 1)[0] + " …", text)
+    text = re.sub(r"\b(settings?) [A-Z][A-Z_0-9]+", r"\1 …", text)
     return " ".join(text.split())[:120]
 
 
