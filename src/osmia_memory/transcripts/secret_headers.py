@@ -18,7 +18,7 @@ from osmia_memory.transcripts.secret_signs import (
 
 _SCHEME = r"(?:bearer|basic|token|ssws|apikey|api-key|digest|negotiate|bot|key|oauth|sharedaccesssignature|aws4-hmac-sha256|genie[- ]?key)"
 _AUTHORIZATION = re.compile(
-    rf"authorization(?<![a-z:]authorization)(?:\\{{0,3}}[\"'`])?\]?\s{{0,4}}(?:=>|[:=,]|\\u003a|\\uff1a)\s{{0,4}}(?:\\{{0,3}}[\"'`])?(?:(?P<scheme>{_SCHEME})\s+)?(?=[a-z0-9+/_~.-])"
+    rf"authorization(?<![a-z]authorization)(?<!::authorization)(?:\\{{0,3}}[\"'`])?\]?\s{{0,4}}(?:=>|[:=,]|\\u003a|\\uff1a)\s{{0,4}}(?:\\{{0,3}}[\"'`])?(?:(?P<scheme>{_SCHEME})\s+)?(?=[a-z0-9+/_~.-])"
 )
 _BEARER = re.compile(r"bearer(?:\s|\\u00a0|%20|\+){1,4}(?=[a-z0-9])")
 _CREDENTIAL = re.compile(r"[A-Za-z0-9+/_~.:-]{8,4096}={0,3}")

@@ -73,7 +73,7 @@ def class_changes(text: str) -> float:
 
 
 def word_likeness(text: str) -> float:
-    """Share of letter pairs that are common in words, in [0, 1]; 1 where there is no pair."""
+    """Share of letter pairs that are common in words, in [0, 1]."""
     pairs = hits = 0
     for piece in _PIECES.findall(text):
         low = piece.lower()
@@ -81,7 +81,8 @@ def word_likeness(text: str) -> float:
             if a.isalpha():
                 pairs += 1
                 hits += a + b in _PAIRS
-    return hits / pairs if pairs else 1.0
+    # Digits between the letters leave few pairs, and chance then decides: at least half of the characters have to take part.
+    return hits / max(pairs, sum(map(len, _ALNUM.findall(text))) // 2, 1)
 
 
 def is_random(value: str, at_least: int = 10) -> bool:

@@ -62,6 +62,7 @@ def _old_test(view: View, run: TestRun, failing: Failing) -> Finding:
             cite_command(view, step),
         ),
         anchors=(f"test:{failing.test_id}",),
+        tags=("baseline",),
     )
 
 
@@ -75,6 +76,7 @@ def _not_green(view: View, run: TestRun, command: str, again: list[Failing]) -> 
         "repo_quirk",
         Claim(command, "baseline", "", "not green"),
         (cite_result(view, step, v.summary), cite_command(view, step), cite_result(view, step, reason)),
+        tags=("baseline",),
     )
 
 
@@ -193,7 +195,7 @@ def fails_despite_fix(view: View) -> Iterator[Finding]:
                 Claim(failing.test_id, "baseline", "", "fails"),
                 (cite_result(view, run.step, short_test(failing.test_id)), cite_result(view, run.step, run.verdict.summary)),
                 anchors=(f"test:{failing.test_id}",),
-                tags=("corroborate",),
+                tags=("baseline", "corroborate"),
             )
 
 
@@ -214,6 +216,7 @@ def shared_cause(view: View) -> Iterator[Finding]:
             Claim(re.sub(r"0x[0-9a-f]+|\d+", "N", " ".join(reason.split()))[:120], "fails tests", commands.runner_key(main), "yes"),
             (cite_result(view, step, reason), cite_result(view, step, short_test(same[0].test_id)), cite_command(view, step)),
             anchors=tuple(f"test:{f.test_id}" for f in same[:4]),
+            tags=("baseline",),
         )
         return
 
