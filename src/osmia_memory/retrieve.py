@@ -252,12 +252,13 @@ def _disputes(ranked: Sequence[Ranked], visible: Mapping[str, Fact], contradicti
 # --- standing facts ---------------------------------------------------------------------------------------------------
 
 # Patterns are kept as text: `re` compiles and remembers them at their first use, which most queries never come to.
-_RUNNER = r"""(?ix)(?<![\w/.-])(?:
+_RUNNER = r"""(?ix)(?<![\w-])(?:runtests?|run_tests?|tests?|check|lint)\.(?:py|sh|js|pl)(?!\w)
+    | (?<![\w/.-])(?:
       (?:py\.?test|tox|nox|vitest|jest|ctest|rspec|phpunit|nextest|gotestsum|golangci-lint|ruff|flake8|mypy|eslint|clippy|pre-commit)(?![\w/.-])
     | (?:npm|pnpm|yarn|bun|deno|cargo|go|make|just|mise|task|rake|mix|mvn|(?:\./)?gradlew?|dotnet|swift|sbt|bazel|cmake|composer|hatch|poetry
         |uv|pdm|bundle|dune|stack|cabal|zig|meson|ninja|lein|nx|turbo)
-        \s+(?:run\s+|exec\s+|-\S+\s+)*(?:[\w./:-]*(?:test|tests|check|lint|vet|build|compile|typecheck|fmt|verify|clippy|spec|pytest|ruff|mypy))(?!\w)
-    | \S*/?(?:runtests?|run_tests?|tests?|check|lint)\.(?:py|sh|js|pl)(?!\w)
+        \s+(?:run\s+|exec\s+|-\S+\s+)*
+        (?:[\w./:-]*(?:test|tests|check|lint|vet|build|compile|typecheck|fmt|verify|clippy|spec|pytest|ruff|mypy))(?!\w)
     | (?:\./)?(?:bin|scripts?|tools|dev|hack|ci)/(?:run[-_]?)?(?:tests?|checks?|lint|ci|verify)\b
     | python3?\s+-m\s+(?:pytest|unittest|tox|nox|mypy|ruff|build)
     )"""
@@ -274,6 +275,9 @@ _LINT = r"(?i)\b(?:lint\w*|clippy|ruff|mypy|eslint|flake8|type-?check\w*|fmt|vet
 _TEST = r"(?i)\b(?:tests?|pytest|suite|nextest|vitest|jest|ctest|tox|gate|checks?)\b"
 
 
+_READ_CHARS = 1000  # of a text; what says how things are run says it at once
+
+
 def is_standing(fact: Fact, most_runs: int = 0) -> bool:
     """Whether a fact helps with nearly every task in its repository: how tests, lint and build run, or what fails anyway.
 
@@ -287,10 +291,11 @@ def is_standing(fact: Fact, most_runs: int = 0) -> bool:
         return True
     if fact.tags:
         return False
-    if re.search(_BASELINE, fact.content):
+    text = fact.content[:_READ_CHARS]
+    if re.search(_BASELINE, text):
         return fact.runs >= min(2, FREQUENT_SHARE * most_runs)
-    names_files = len(set(re.findall(_SOURCE_FILE, fact.content))) > 1  # then it is about those files
-    return not names_files and bool(re.search(_RUNNER, fact.content) and re.search(_HOW_TO, fact.content))
+    names_files = len(set(re.findall(_SOURCE_FILE, text))) > 1  # then it is about those files
+    return not names_files and bool(re.search(_RUNNER, text) and re.search(_HOW_TO, text))
 
 
 def _is_frequent_failure(fact: Fact, most_runs: int) -> bool:
@@ -298,9 +303,10 @@ def _is_frequent_failure(fact: Fact, most_runs: int) -> bool:
 
 
 def _purpose(fact: Fact) -> str:
-    if fact.fact_kind == "failure_pattern" or re.search(_BASELINE, fact.content):
+    text = fact.content[:_READ_CHARS]
+    if fact.fact_kind == "failure_pattern" or re.search(_BASELINE, text):
         return "failure"
-    lint, test = re.search(_LINT, fact.content), re.search(_TEST, fact.content)
+    lint, test = re.search(_LINT, text), re.search(_TEST, text)
     if lint and (test is None or lint.start() < test.start()):
         return "lint"
     return "test" if test else "build"

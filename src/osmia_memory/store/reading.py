@@ -105,7 +105,7 @@ class Reading(Operations):
     def find(self, tenant: str, prefix: str) -> list[str]:
         """Ids of facts and runs that begin with `prefix`, with or without their tag ("f1:3a" or "3a"), sorted; none for an empty prefix."""
         whose, bare = checked_tenant(tenant), codec.storable(prefix.strip())
-        if not bare.rpartition(":")[2]:
+        if not bare:
             return []
         with self._reading() as connection:
             rows = connection.execute(
