@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from osmia_memory import render
 from osmia_memory.instructions import instruction_kind
 from osmia_memory.models import Pattern, Ranked
+from osmia_memory.retrieve import is_standing
 from osmia_memory.testing import NOW, a_fact
 
 BULLET = re.compile(
@@ -183,6 +184,14 @@ def test_any_text_is_one_line_and_stays_as_it_is_the_second_time(text: str) -> N
 def test_harmless_text_is_left_alone(content: str) -> None:
     """Code, placeholders, comparisons and other scripts read as they were written."""
     assert render.one_line(content) == content
+
+
+@pytest.mark.parametrize("unit", ["<", "`", "{{", "x_", "please ", "curl ", "lint-", "npm - ", "a/", "on the "])
+def test_repetitive_text_costs_no_more_than_other_text(unit: str) -> None:
+    """No pattern runs wild on 100,000 hostile characters: this test would not come to its end."""
+    fact = a_fact(unit * (100_000 // len(unit)))
+    assert len(lines(render.prior_knowledge([Ranked(fact, 1.0, {})]))) == 1
+    assert not is_standing(fact)
 
 
 def test_long_text_is_cut_at_a_word() -> None:

@@ -148,7 +148,7 @@ def _is_secret_password(text: str, named: _Named) -> bool:
     left, at, word, between, value = named
     if word in ("pass", "pwd"):
         capital = text[at].isupper() and not left.isupper()
-        if left and left[-1].isalpha() and (_NO_PASS.search(left.lower()) or not (capital or word == "pwd")):
+        if left and left[-1].isalpha() and not left.endswith("ssh") and (_NO_PASS.search(left.lower()) or not (capital or word == "pwd")):
             return False
         if value.text.isdigit() or value.text.startswith("/") or (not left and ":" in between):
             return False

@@ -128,7 +128,7 @@ _GROUPS = (
     Group(
         "A",
         "[A-Za-z0-9_-]{16}",
-        Issuer("aws-access-key", "(?<![A-Z0-9])A", "(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Z0-9])", inside=True),
+        Issuer("aws-access-key", "A", "(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Z0-9])"),
         Issuer("google", "A", f"Iza{_URL}{{35,}}"),
         Issuer("age", "A", "GE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{50,}", inside=True),
         Issuer("atlassian", "A", "T[AC]TT3[A-Za-z0-9_=-]{50,}"),
@@ -157,7 +157,7 @@ _GROUPS = (
         Issuer("jwt", "eyJ", rf"{_URL}{{10,}}\.{_URL}{{10,}}(?:(?:\.{_URL}{{10,}}){{3}}(?!{_URL})|\.{_URL}*)?", inside=True),
     ),
     Group("dapi", "[0-9a-f]{32}", Issuer("databricks", "dapi", "[0-9a-f]{32}(?:-[0-9])?", inside=True)),
-    Group("~", "[A-Za-z0-9_.~-]{30}", Issuer("azure", "\\dQ~", "[A-Za-z0-9_.~-]{31,34}")),
+    Group("~", "[A-Za-z0-9_.~-]{30}", Issuer("azure", "[A-Za-z0-9_~.-]{3}[0-9]Q~", "[A-Za-z0-9_.~-]{31,34}")),
     Group(
         "$",
         "[0-9a-z]",
