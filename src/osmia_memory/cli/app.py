@@ -1,36 +1,56 @@
 """The command line: parses, calls Memory, prints, and turns errors into exit statuses. No logic of its own."""
 
+import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 import typer
 
-from osmia_memory.cli import asking, demonstrating, editing, extracting, keeping
 from osmia_memory.errors import ConfigError, OsmiaMemoryError, TenantError
 
-app = typer.Typer(
-    name="osmia-memory",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Episodic memory for coding agents: finished runs in, a short trustworthy block of prior knowledge out.",
-)
+# Which module holds a command. A call imports the module of its command alone: a query is not to pay for the reading of transcripts.
+COMMANDS = {
+    "extract": "extracting",
+    **dict.fromkeys(("query", "list", "show", "explain", "stats"), "asking"),
+    **dict.fromkeys(("retract", "restore", "edit", "pin", "unpin", "forget"), "editing"),
+    **dict.fromkeys(("import", "export", "verify", "doctor", "redact"), "keeping"),
+    "demo": "demonstrating",
+}
 
-for module in (extracting, asking, editing, keeping, demonstrating):
-    module.register(app)
+
+def application(command: str | None = None) -> typer.Typer:
+    """The command line with all commands, or with the module of one alone."""
+    app = typer.Typer(
+        name="osmia-memory",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help="Episodic memory for coding agents: finished runs in, a short trustworthy block of prior knowledge out.",
+    )
+    app.callback()(_nothing)  # so that a single command is still called by its name
+    for name in [COMMANDS[command]] if command in COMMANDS else dict.fromkeys(COMMANDS.values()):
+        importlib.import_module(f"osmia_memory.cli.{name}").register(app)
+    return app
+
+
+def _nothing() -> None:
+    pass
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command. Exit status: 0 done, 1 nothing could be done, 2 misuse."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        app(args=list(argv) if argv is not None else None)
+        application(arguments[0] if arguments else None)(args=arguments)
     except (ConfigError, TenantError) as error:
         _fail(error, 2)
     except OsmiaMemoryError as error:
         _fail(error, 1)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; nothing to say to anybody
+        # the reader of our output has gone; nothing to say to anybody, and nothing to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
     except KeyboardInterrupt:
         print("interrupted; what was stored so far is kept", file=sys.stderr)

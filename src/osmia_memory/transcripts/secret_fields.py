@@ -22,9 +22,9 @@ _BETWEEN = (
     r"(?:\\{0,3}[\"'`])?[\])]?(?:"
     rf"{_BLANK}{{0,8}}:{_BLANK}?&?(?:'static )?(?:str|string|text|bytes|any|secretstr|optional\[str\])(?: ?\| ?(?:none|null|undefined))?{_BLANK}?={_BLANK}?"
     rf"|{_BLANK}{{0,8}}(?:=>|:=|===?|!==?|[:=]|\\u003[ad]|\\uff1[ad]){_BLANK}{{0,8}}"
-    r"|(?<=[\"'`]),\s{0,4}(?=[\"'`])"  # getenv("TOKEN", "value")
     r"|,?\\?[\sn]{1,24}-?\\{0,3}[\"']?value\\{0,3}[\"']?\s?[:=]\s?"  # name: TOKEN / value: x
     r"|,\\{0,3}[\"']value\\{0,3}[\"']\s?:\s?"
+    r"|(?<=[\"'`]),\s{0,4}(?=[\"'`])"  # getenv("TOKEN", "value")
     r"|>(?=[^<>\s]+</)"  # <token>x</token>
     rf"|{_BLANK}is:?{_BLANK}{{1,4}}|{_BLANK}{{1,4}}-p ?)"
 )
@@ -63,7 +63,7 @@ _NETRC = re.compile(r"\b(?:login|user|account|machine)\s{1,40}\S{1,80}\s{1,40}\Z
 _KINDS = {"k": "key", "t": "token", "s": "secret", "c": "credential", "a": "auth"}
 _ENV_NAME = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 
-_QUOTED = re.compile(r"[rbfu@]{0,2}(?P<q>\\{0,3}[\"'`])(?P<v>(?:(?!(?P=q))[^\n\r]){1,2000})(?P=q)")
+_QUOTED = re.compile(r"[rbfu@]{0,2}(?P<q>\\{0,3}[\"'`])(?P<v>(?:(?!(?P=q))[^\n\r]){1,600})(?P=q)")
 _CUT = re.compile(r"[rbfu@]{0,2}\\{0,3}[\"'`]+")
 _BARE = re.compile(r"(?:[!#-&(-+\--:=?-\[\]^_a-z{}~À-ɏͰ-ԯ])[^\s\"'`<>\\;&|,\u0530-\U0010ffff]{0,4096}")
 _CALL = re.compile(r"[({!*&]*[A-Za-z_$][\w.$:>?!-]*[(\[]")

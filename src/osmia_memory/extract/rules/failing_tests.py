@@ -70,7 +70,13 @@ def _not_green(view: View, run: TestRun, command: str, again: list[Failing]) -> 
     step, _, v = run
     reason = _common(again)
     because = f", mostly for `{one_line(reason)}`" if reason else ""
-    told = _counts(v.summary) if v.tool in ("pytest", "bin/test") else f"{v.failed} of {v.ran} tests fail" if v.tool == "unittest" else f"{v.failed} tests fail"
+    told = (
+        _counts(v.summary)
+        if v.tool in ("pytest", "bin/test")
+        else f"{v.failed} of {v.ran} tests fail"
+        if v.tool == "unittest"
+        else f"{v.failed} tests fail"
+    )
     return Finding(
         f"`{command}` is not green on unmodified code here: {told}{because}; compare with that baseline.",
         "repo_quirk",
