@@ -292,6 +292,9 @@ _VALUE_OPTIONS = frozenset(
         "--verbosity",
     ]
 )
+_TELLING_FLAGS = frozenset(
+    "-race -short --full --release --all --integration --e2e --slow --run-slow --network --all-features --workspace".split()
+)
 _SELECTING = frozenset(["-k", "-run", "-t", "--filter", "-m", "--lf", "--last-failed", "-bench"])
 
 
@@ -341,11 +344,19 @@ def is_selective(simple: Simple) -> bool:
 
 
 def typed(simple: Simple, max_targets: int = 2) -> str:
-    """What one would type again: assignments, tool and targets, without verbosity and selection."""
+    """What one would type again: assignments, tool, telling flags and targets, without verbosity and selection."""
     rest = simple.argv[len(runner(simple)) :]
     where = targets(simple)[:max_targets]
     dashes = ("--",) if where and "--" in rest and rest.index("--") < rest.index(where[0]) else ()
-    return " ".join((*simple.env, *runner(simple), *dashes, *where))
+    flags = tuple(w for w in rest if w in _TELLING_FLAGS or w.startswith("-tags"))
+    return " ".join((*simple.env, *runner(simple), *flags, *dashes, *where))
+
+
+def slot(target: str) -> str:
+    """What stands for targets like this one: `<path>`, `<package>` or `<label>`."""
+    if target.startswith("./") and not re.search(r"\.\w+$", target):
+        return "<package>"
+    return "<path>" if "/" in target or target.endswith(".py") else "<label>"
 
 
 def short(simple: Simple, limit: int = 90) -> str:

@@ -155,7 +155,9 @@ def _go(text: str) -> Verdict | None:
     for match in _GO_FAILED.finditer(text):
         name = match[2].split("/")[0]
         logged = _GO_LOG.search(match[4] or "")
-        failing[name] = Failing(name, logged[1].strip() if logged else failing.get(name, Failing(name)).reason)
+        panic = re.search(r"^panic: (.*?)(?: \[recovered\].*)?$", text[match.end(1) :], re.M)
+        reason = logged[1].strip() if logged else f"panic: {panic[1]}" if panic else failing.get(name, Failing(name)).reason
+        failing[name] = Failing(name, reason)
     if not tested and not failing:
         return None
     broken = any("build failed" in m[3] or "setup failed" in m[3] for m in tested)

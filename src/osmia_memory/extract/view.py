@@ -145,8 +145,31 @@ class View:
     def _own_code(self) -> frozenset[int]:
         inline = re.compile(r"<<|\bpython[\d.]* (?:-\w+ )*-c\b|\bnode (?:-e|-p)\b|\bperl -")
         names = [re.escape(n) for n in self.created_names if len(n) > 3]
-        made = re.compile(rf"(?<![\w.-])(?:{'|'.join(names)})(?!\w)") if names else None
+        made = re.compile(rf"(?<![\w-])(?:{'|'.join(names)})(?!\w)") if names else None
         return frozenset(s.index for s in self.steps if inline.search(s.line) or (made and made.search(s.line)))
+
+    @functools.cached_property
+    def scripted(self) -> tuple[Edit, ...]:
+        """Changes that code of the run's own may have made: files of the repository that a script which writes names, or "?" if it names none."""
+        texts = {p: e.text for e in self.events("file_edit") for p in map(self.relative, e.paths)}
+        found: list[Edit] = []
+        for step in self.steps:
+            for c in shell.parse(step.line):
+                texts |= {self.relative(w): c.heredoc for w in c.writes if c.heredoc}
+            if step.index not in self._own_code or step.purpose == "test":
+                continue
+            inline = step.line if re.search(r"<<|-c\b|-e\b", step.line) else ""
+            code = "\n".join([inline, *(t for p, t in texts.items() if p in self.created and posixpath.basename(p) in step.line)])
+            if _WRITES.search(code):
+                named = {p for p in _PATH.findall(code) if p not in self.created and posixpath.basename(p) not in self.created_names}
+                found.append(Edit(step.index, tuple(sorted(map(self.relative, named))) or ("?",), by_shell=True))
+        return tuple(found)
+
+    def located(self, step: Step, command: str) -> str:
+        """The command with the folder it was run from, where that is below the checkout."""
+        moved = next((c.argv[1] for c in shell.parse(step.line) if c.program == "cd" and len(c.argv) > 1), "")
+        folder = self.relative(moved + "/").strip("/") if moved else ""
+        return f"cd {folder} && {command}" if folder and not folder.startswith(("/", "~", "$", "..")) and folder != "." else command
 
     @functools.cached_property
     def test_runs(self) -> tuple[TestRun, ...]:
@@ -160,6 +183,7 @@ class View:
 
     def relative(self, text: str) -> str:
         """Text with the checkout's folder cut from its paths."""
+        text = text.removeprefix("./") if " " not in text else text
         for root in self._roots:
             if root in text:
                 text = re.sub(rf"(?<![\w.~/-]){re.escape(root)}/", "", text)
@@ -196,6 +220,10 @@ class View:
         )
 
 
+_WRITES = re.compile(
+    r"open\([^)]*['\"](?:w|a|r\+|wb|x)['\"]|\.write(?:_text|_bytes|lines)?\(|fileinput|shutil\.|os\.(?:rename|replace)|writeFileSync|sed -i"
+)
+_PATH = re.compile(r"['\"]([\w./-]+/[\w.-]+\.\w+)['\"]")
 _TESTBEDS = ("/testbed", "/workspace", "/repo", "/app")
 
 
@@ -250,6 +278,6 @@ def _step(call: Event, results: tuple[Event, ...]) -> Step:
     purpose = commands.purpose(main) if main else "none"
     reads_only = purpose in ("search", "read", "none", "write", "git")
     verdict = None if reads_only or len(output) < 4 else runners.verdict(output)
-    if verdict is not None and verdict.kind == "test" and purpose in ("run", "other"):
+    if verdict is not None and verdict.kind == "test" and purpose == "run":
         purpose = "test"  # a script of the repository's own that runs the tests
     return Step(call, results, call.text, main, purpose, output, code, sum(durations) if durations else None, verdict, timed_out, harness)

@@ -73,8 +73,11 @@ def homes(text: str, low: str) -> Iterator[Found]:
             yield from _slug(text, m.start(), m.start(2)) if m[1] == "-" else _home(text, m.start(), m.start(2), m[2])
     if "users" in low:
         for at in _UNDER_USERS.finditer(low):
-            if m := _AFTER_USERS.match(text, at.end()):
-                yield from _slug(text, at.start(), m.start(2)) if m[1] == "-" else _home(text, at.start(), m.start(2), _long_name(text, m))
+            if after := _AFTER_USERS.match(text, at.end()):
+                name_at = after.start(2)
+                yield from (
+                    _slug(text, at.start(), name_at) if after[1] == "-" else _home(text, at.start(), name_at, _long_name(text, after))
+                )
 
 
 def _long_name(text: str, after: re.Match[str]) -> str:

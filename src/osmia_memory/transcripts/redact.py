@@ -1,7 +1,7 @@
 """Masks secrets and personal names in text, before anything else sees it.
 
 Every text that enters passes `Redactor.redact`. What a secret looks like is known by `secret_tokens` (by itself), `secret_fields` (by
-its name) and `personal`; this module puts masks in their place. Measurements: `docs/decisions/0003-redaction.md`.
+its name) and `personal`; this module puts masks in their place. Measurements: `docs/decisions/0006-redaction.md`.
 """
 
 import hmac

@@ -144,6 +144,8 @@ def is_password(value: str, *, bare_words: bool) -> bool:
     letters = value.isalpha()
     if letters or re.fullmatch(r"[A-Za-z]+(?:[_.-][A-Za-z]+)*", value):
         return is_random(value, 12) or (bare_words and letters and not value.isupper())
+    if is_random(value, 12):
+        return True
     if re.fullmatch(r"[A-Za-z_]+\d{0,3}", value):  # `password2`, `pw_old1`: variables; `Hunter42`: a password
         return not any(p.lower() in _PLACEHOLDER for p in _PIECES.findall(value)) and len(value) >= 7 and "_" not in value
     if re.fullmatch(r"[\d.,:]+\w{0,3}", value):  # a number, a version, a time

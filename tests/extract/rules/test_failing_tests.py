@@ -1,7 +1,7 @@
 """A failing test teaches something only if the change at hand is not to blame."""
 
 from osmia_memory.extract.rules import failing_tests
-from osmia_memory.models import Signal
+from osmia_memory.models import Environment
 from osmia_memory.testing import Tape, a_run
 from tests.extract.rules.test_how_to_test import found
 
@@ -47,12 +47,20 @@ def test_a_test_the_run_wrote_is_no_baseline() -> None:
     assert found(failing_tests.baseline, tape) == []
 
 
-def test_the_agents_word_counts_only_after_a_second_look() -> None:
-    """`fails without my changes too` is believed if the same failure was seen twice, never as a guess."""
-    twice = Tape().edit("shop/cart.py").sh("pytest tests/test_tz.py", RED, 1).sh("python tool.py").sh("pytest tests/test_tz.py", RED, 1)
-    assert len(found(failing_tests.baseline, twice.say("The test fails even without my changes."))) == 1
-    once = Tape().edit("shop/cart.py").sh("pytest tests/test_tz.py", RED, 1).say("It probably fails without my changes too.")
-    assert found(failing_tests.baseline, once) == []
+def test_a_script_that_may_have_written_makes_the_code_modified() -> None:
+    """An agent that edits through a script of its own leaves no other trace; a script that only reads changes nothing."""
+    writer = "text = open('shop/cart.py').read()\nopen('shop/cart.py', 'w').write(text)"
+    tape = Tape().create("change_it.py", writer).sh("python change_it.py").sh("pytest tests/test_tz.py", RED, 1)
+    assert found(failing_tests.baseline, tape) == []
+    reader = Tape().create("look.py", "print(open('shop/cart.py').read())").sh("python look.py").sh("pytest tests/test_tz.py", RED, 1)
+    assert len(found(failing_tests.baseline, reader)) == 1
+
+
+def test_a_sandbox_is_part_of_the_claim() -> None:
+    """A port that may not be bound fails nobody outside."""
+    run = a_run(environment=Environment(sandbox="workspace-write"))
+    (content,) = found(failing_tests.baseline, Tape(run).sh("pytest tests/test_tz.py", RED, 1))
+    assert "fails on unmodified code in codex's sandbox (OSError: no tzdata here)" in content
 
 
 def test_many_failures_are_told_as_the_baseline_of_the_command() -> None:
@@ -62,14 +70,6 @@ def test_many_failures_are_told_as_the_baseline_of_the_command() -> None:
     assert content.startswith(
         "`pytest tests/test_net.py` is not green on unmodified code here: 8 failed, 30 passed, mostly for `ConnectionError: no route to host`"
     )
-
-
-def test_a_test_failing_in_a_run_found_right_is_told_only_when_corroborated() -> None:
-    """One run's word is not enough: the expectation may be what the change was about."""
-    run = a_run(signals=(Signal("resolved", "true"),))
-    tape = Tape(run).edit("shop/cart.py").sh("pytest tests", RED, 1)
-    assert len(found(failing_tests.fails_despite_fix, tape)) == 1
-    assert found(failing_tests.fails_despite_fix, Tape().edit("shop/cart.py").sh("pytest tests", RED, 1)) == []
 
 
 def test_one_cause_of_many_failures_is_told_once() -> None:

@@ -60,13 +60,28 @@ def test_lint_that_found_something_is_not_told_as_clean() -> None:
     assert found(how_to_test.check_command, Tape().sh("ruff check .", "Found 2 errors.", 1)) == []
 
 
-def test_a_changed_file_is_linked_to_the_tests_that_passed_for_it() -> None:
-    """The link needs an edit before and a name in common, or the only changed file."""
-    tape = Tape().edit("/home/dev/shop/shop/cart.py").sh("pytest tests/checkout/cart_rules.py", OK)
-    assert found(how_to_test.tests_of_file, tape) == ["`shop/cart.py` is covered by `pytest tests/checkout/cart_rules.py` (12 tests)."]
-    assert found(how_to_test.tests_of_file, Tape().sh("pytest tests/checkout/cart_rules.py", OK).edit("shop/cart.py")) == []
-    two = Tape().edit("shop/cart.py").edit("shop/rates.py").sh("pytest tests/test_io.py", OK)
-    assert found(how_to_test.tests_of_file, two) == []
+def test_a_changed_file_is_linked_to_the_closest_tests_that_passed() -> None:
+    """The link needs an edit before, and kinship by name or no other candidate."""
+    tape = Tape().edit("/home/dev/shop/shop/cart.py").sh("tools/check cart_rules", OK).sh("tools/check rates", OK)
+    assert found(how_to_test.tests_of_file, tape) == ["A change of `shop/cart.py` was checked with `tools/check cart_rules`."]
+    assert found(how_to_test.tests_of_file, Tape().sh("tools/check cart_rules", OK).edit("shop/cart.py")) == []
+
+
+def test_the_only_tests_of_the_only_file_need_no_kinship() -> None:
+    """Nothing else could be meant; with a second file or a second target it could."""
+    alone = Tape().edit("shop/base.py").sh("tools/check user_commands", OK)
+    assert found(how_to_test.tests_of_file, alone) == ["A change of `shop/base.py` was checked with `tools/check user_commands`."]
+    assert found(how_to_test.tests_of_file, Tape().edit("shop/base.py").edit("shop/x.py").sh("tools/check user_commands", OK)) == []
+    assert found(how_to_test.tests_of_file, Tape().edit("shop/base.py").sh("tools/check a_b", OK).sh("tools/check c_d", OK)) == []
+    assert found(how_to_test.tests_of_file, Tape().edit("README.md").sh("tools/check user_commands", OK)) == []
+
+
+def test_the_folder_a_command_was_run_from_is_told() -> None:
+    """`./run.py` works nowhere else."""
+    tape = Tape().sh("cd tests && ./runtests.py cart", OK)
+    assert found(how_to_test.test_command, tape) == [
+        "Tests are run with `cd tests && ./runtests.py <label>`, for example `cd tests && ./runtests.py cart`."
+    ]
 
 
 def test_tests_where_anybody_would_look_are_not_told() -> None:

@@ -95,18 +95,30 @@ def test_an_edit_that_broke_tests_and_was_taken_back_is_a_dead_end() -> None:
         .sh("git checkout shop/cart.py")
     )
     assert found(changes.dead_end, tape) == []
+    back_again = (
+        Tape()
+        .edit("shop/cart.py", "total = sum(prices, start=None)")
+        .sh("pytest tests/test_cart.py", red, 1)
+        .sh("git checkout shop/cart.py")
+    )
+    back_again.edit("shop/cart.py", "total = sum(prices, start=None)").sh("pytest tests/test_cart.py", "4 passed in 0.1s")
+    assert found(changes.dead_end, back_again) == []
     tape.edit("shop/cart.py", "total = sum(prices)").sh("pytest tests/test_cart.py", "4 passed in 0.1s")
     assert found(changes.dead_end, tape) == [
         "In `shop/cart.py` the edit `total = sum(prices, start=None)` was tried and taken back: `tests/test_cart.py::test_sum` failed with it; another change passed."
     ]
 
 
-def test_files_changed_together_need_a_success_and_more_runs() -> None:
-    """Two source files of one good change; documents and tests do not count."""
+def test_files_changed_together_need_a_success_and_a_common_name() -> None:
+    """Two source files into which an accepted fix brought the same name; documents and tests do not count."""
     run = a_run(outcome="success")
-    assert len(found(changes.changed_together, Tape(run).edit("shop/a.py").edit("shop/b.py").edit("README.md"))) == 1
-    assert found(changes.changed_together, Tape(run).edit("shop/a.py").edit("tests/test_a.py")) == []
-    assert found(changes.changed_together, Tape().edit("shop/a.py").edit("shop/b.py")) == []
+    tape = Tape(run).edit("shop/a.py", "tax_rate = 1").edit("shop/b.py", "use(tax_rate)").edit("README.md")
+    assert found(changes.changed_together, tape) == [
+        "`shop/a.py` and `shop/b.py` were changed together: an accepted fix brought `tax_rate` into both."
+    ]
+    assert found(changes.changed_together, Tape(run).edit("shop/a.py", "x = 1").edit("shop/b.py", "y = 2")) == []
+    assert found(changes.changed_together, Tape(run).edit("shop/a.py", "tax_rate = 1").edit("tests/test_a.py", "tax_rate")) == []
+    assert found(changes.changed_together, Tape().edit("shop/a.py", "tax_rate = 1").edit("shop/b.py", "tax_rate")) == []
 
 
 def test_two_files_that_a_test_ties_together_are_told() -> None:

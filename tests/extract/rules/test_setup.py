@@ -22,7 +22,7 @@ def test_another_runner_that_works_is_the_fix_up() -> None:
         "`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `pytest tests` works."
     ]
     assert found(setup.fix_up, tape) == [
-        "`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `bin/check tests/unit` works."
+        "`/usr/bin/python3 -m pytest` fails here (/usr/bin/python3: No module named pytest); `bin/check <path>` works."
     ]
 
 
@@ -130,7 +130,7 @@ def test_set_up_that_scripts_need_is_learned_from_what_was_added() -> None:
     )
     tape.sh("python try_it.py", "done")
     assert found(own_scripts.script_setup, tape) == [
-        "A script of one's own that imports this repository fails with `shop.errors.RegistryNotReady: registry is not loaded`; adding `shop.load_registry()` got past it."
+        "A stand-alone script against this code may fail with `shop.errors.RegistryNotReady: registry is not loaded`; adding `shop.load_registry()` got past it."
     ]
 
 

@@ -80,7 +80,7 @@ def push_side_effect(view: View) -> Iterator[Finding]:
 def dead_end(view: View) -> Iterator[Finding]:
     """An edit that made tests fail, was taken back, and was followed by another one under which they passed."""
     for step in view.steps:
-        path = next(iter(_reverted(view, step)), None)
+        path = next((p for p in _reverted(view, step) if not is_test_file(p)), None)
         edit = next((e for e in reversed(view.edits) if e.at < step.index and path in e.paths), None)
         if path is None or edit is None:
             continue
@@ -90,7 +90,7 @@ def dead_end(view: View) -> Iterator[Finding]:
         good = next((s for s in view.steps if s.index > step.index and s.purpose == "test" and s.worked), None)
         again = any(e.at > step.index and (good is None or e.at < good.index) and set(e.paths) & set(view.edited) for e in view.edits)
         tried = _tried(view.transcript.events[edit.at])
-        if failing is None or good is None or not again or tried is None or failing.verdict is None:
+        if failing is None or good is None or not again or tried is None or failing.verdict is None or _came_back(view, step, tried):
             continue
         first = failing.verdict.failing[0]
         yield Finding(
@@ -101,6 +101,14 @@ def dead_end(view: View) -> Iterator[Finding]:
             anchors=(f"file:{path}",),
         )
         return
+
+
+def _came_back(view: View, reverted: Step, tried: str) -> bool:
+    """What was taken back is in a later edit or in the result: it was put aside for a look at the old state."""
+    later = "\n".join(e.text for e in view.transcript.events if e.index > reverted.index and e.kind in ("file_edit", "command"))
+    pieces = re.split(r"(?<!\\)/", tried)
+    core = pieces[2] if re.match(r"(?:\d+,?\d*)?s/", tried) and len(pieces) > 2 else tried
+    return len(core.strip()) > 3 and core.strip() in later
 
 
 def _tried(event: Event) -> str | None:
@@ -130,22 +138,41 @@ def _reverted(view: View, step: Step) -> list[str]:
 
 
 def changed_together(view: View) -> Iterator[Finding]:
-    """Two source files that one successful change needed. Shown only when several runs say so."""
+    """Two source files into which one accepted fix brought the same name. Shown only when several runs say so."""
     run = view.transcript.run
-    good = run.outcome == "success"
-    sources = [p for p in view.edited if not is_test_file(p) and not _NOT_SOURCE.search(p)]
-    if not good or len(sources) != 2:
+    sources = [p for p in view.edited if not is_test_file(p) and not _NOT_SOURCE.search(p) and not _SETTINGS.search(p)]
+    if run.outcome != "success" or len(sources) != 2:
         return
-    first, second = sorted(sources[:2])
+    first, second = sorted(sources)
+    shared = _brought_in(view, first) & _brought_in(view, second)
+    if not shared:
+        return
+    name = max(sorted(shared), key=len)
     events = [view.transcript.events[next(e for e in view.edits if p in e.paths).at] for p in (first, second)]
     yield Finding(
-        f"`{first}` and `{second}` were changed together by a fix that was accepted.",
+        f"`{first}` and `{second}` were changed together: an accepted fix brought `{name}` into both.",
         "repo_quirk",
         Claim(first, "changes with", second, "yes"),
         tuple(_cite_edit(view, e, p) for e, p in zip(events, (first, second), strict=True)),
         anchors=(f"file:{first}", f"file:{second}"),
         tags=("corroborate",),
     )
+
+
+_IDENTIFIER = re.compile(r"\b(?:[a-z]\w*_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b")
+
+
+def _brought_in(view: View, path: str) -> set[str]:
+    """Telling names in what the run added to a file, by its final patch where there is one."""
+    submission = next((e for e in view.events("file_edit") if e.tool == "submission"), None)
+    if submission is not None:
+        part = re.split(r"^diff --git ", submission.text.partition(f"+++ b/{path}\n")[2], maxsplit=1, flags=re.M)[0]
+        added = "\n".join(line for line in part.splitlines() if line.startswith("+"))
+        gone = "\n".join(line for line in part.splitlines() if line.startswith("-"))
+        return set(_IDENTIFIER.findall(added)) - set(_IDENTIFIER.findall(gone)) if "print(" not in added else set()
+    edits = [view.transcript.events[e.at] for e in view.edits if path in e.paths]
+    old = " ".join(str(e.args.get("old_string") or "") for e in edits)
+    return {n for e in edits if e.kind == "file_edit" for n in _IDENTIFIER.findall(e.text)} - set(_IDENTIFIER.findall(old))
 
 
 _SETTINGS = re.compile(r"\.(?:toml|ya?ml|cfg|ini|lock|md|rst|txt)$|(?:^|/)(?:apply|fix|patch|update|repro)\w*\.py$")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result
-from osmia_memory.extract.shell import parse
+from osmia_memory.extract.shell import Simple, parse
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Claim
 
@@ -92,9 +92,11 @@ def slow(view: View) -> Iterator[Finding]:
         )
         if step.main is None or product or step.purpose in ("search", "read", "none", "write", "git") or view.runs_own_code(step):
             continue
-        command = view.relative(commands.typed(step.main, 1) if step.purpose == "test" else commands.short(step.main, 90))
-        if command in told:
-            continue
+        command = view.located(
+            step, view.relative(commands.typed(step.main, 4) if step.purpose == "test" else commands.short(step.main, 90))
+        )
+        if command in told or (step.purpose == "test" and len(commands.targets(step.main)) > 1):
+            continue  # of several targets nobody knows which one took the time
         if step.timed_out:
             told.add(command)
             limit = step.main.timeout_s or next((r.duration_s for r in step.results if r.duration_s), None)
@@ -131,15 +133,20 @@ def _finished_variant(view: View, step: Step) -> str | None:
     key = commands.runner_key(step.main)
     if any(p.endswith(step.main.argv[0].removeprefix("./")) for e in view.edits for p in e.paths):
         return None
-    later = next(
-        (
-            s
-            for s in view.steps
-            if s.index > step.index and s.worked and s.main and commands.runner_key(s.main) == key and s.main.text != step.main.text
-        ),
-        None,
+    narrower = (
+        s
+        for s in view.steps
+        if s.index > step.index and s.worked and s.main and commands.runner_key(s.main) == key and _is_part(s.main, step.main)
     )
+    later = next(narrower, None)
     return view.relative(commands.short(later.main, 80)) if later and later.main else None
+
+
+def _is_part(small: Simple, whole: Simple) -> bool:
+    """The command picks a part of what the other one runs."""
+    of, where = commands.targets(whole), commands.targets(small)
+    inside = bool(where) and all(any(w.startswith(o.rstrip("/.")) for o in of) for w in where) if of else True
+    return inside and (commands.is_selective(small) or (bool(where) and where != of))
 
 
 def _span(seconds: float) -> str:

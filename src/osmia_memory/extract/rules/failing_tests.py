@@ -34,7 +34,7 @@ def baseline(view: View) -> Iterator[Finding]:
     done: set[str] = set()
     for run in view.test_runs:
         v = run.verdict
-        if v.passed or not (_is_unmodified(view, run.step) or _said_to_be_old(view, run)):
+        if v.passed or not _is_unmodified(view, run.step):
             continue
         again = [f for f in v.failing if f.test_id not in cured and not made_here(view, f.test_id)]
         if v.failing and not again:
@@ -52,7 +52,7 @@ def _old_test(view: View, run: TestRun, failing: Failing) -> Finding:
     command = view.relative(commands.typed(main, 1))
     told = f"; the baseline of `{command}` is {_counts(v.summary)}" if v.tool == "pytest" else "; compare with that baseline"
     return Finding(
-        f"`{failing.test_id}` fails on unmodified code here{in_brackets(failing)}{told}.",
+        f"`{failing.test_id}` fails on unmodified code {_where(view)}{in_brackets(failing)}{told}.",
         "repo_quirk",
         Claim(failing.test_id, "baseline", "", "fails"),
         (
@@ -64,6 +64,12 @@ def _old_test(view: View, run: TestRun, failing: Failing) -> Finding:
         anchors=(f"test:{failing.test_id}",),
         tags=("baseline",),
     )
+
+
+def _where(view: View) -> str:
+    """A sandbox refuses ports and files that tests want: then it is part of the claim."""
+    run = view.transcript.run
+    return f"in {run.engine}'s sandbox" if re.search(r"read-only|workspace|no network", run.environment.sandbox or "") else "here"
 
 
 def _not_green(view: View, run: TestRun, command: str, again: list[Failing]) -> Finding:
@@ -78,7 +84,7 @@ def _not_green(view: View, run: TestRun, command: str, again: list[Failing]) -> 
         else f"{v.failed} tests fail"
     )
     return Finding(
-        f"`{command}` is not green on unmodified code here: {told}{because}; compare with that baseline.",
+        f"`{command}` is not green on unmodified code {_where(view)}: {told}{because}; compare with that baseline.",
         "repo_quirk",
         Claim(command, "baseline", "", "not green"),
         (cite_result(view, step, v.summary), cite_command(view, step), cite_result(view, step, reason)),
@@ -101,7 +107,7 @@ def _cured(view: View) -> frozenset[str]:
 def _is_unmodified(view: View, step: Step) -> bool:
     """No file of the repository differs from the checkout at this step, as far as the commands tell."""
     dirty: set[str] = set()
-    changes = [*((e.at, e.paths, False) for e in view.edits), *_restores(view), *_reversals(view)]
+    changes = [*((e.at, e.paths, False) for e in (*view.edits, *view.scripted)), *_restores(view), *_reversals(view)]
     for at, paths, is_clean in sorted(changes, key=lambda x: (x[0], x[2])):
         if at >= step.index:
             break
@@ -150,26 +156,6 @@ def _reversals(view: View) -> Iterator[tuple[int, tuple[str, ...], bool]]:
                 swaps.add((path, old, new))
 
 
-_OLD_FAILURE = re.compile(
-    r"[^.\n]*\b(?:fail\w*|errors?|exceptions?|broken)\b[^.\n]*?\b(?:(?:even )?without (?:my|the|any|our) (?:change|fix|modification|edit|patch)\w*"
-    r"|(?:on|with) (?:the )?(?:unmodified|clean|original|untouched|pristine) \w+|before (?:my|the|any) (?:change|fix|edit)\w*|pre-?existing"
-    r"|already (?:fail|broken|exist)\w*)[^\n]*?(?:\.(?=\s|$)|$)",
-    re.M | re.I,
-)
-_GUESS = re.compile(
-    r"\b(?:likely|probably|maybe|might|may be|perhaps|could be|seems?|let's|let me|check (?:if|whether)|to see|verify|if)\b", re.I
-)
-
-
-def _said_to_be_old(view: View, run: TestRun) -> bool:
-    """The agent concluded, right after a second look, that these failures were there before its change."""
-    again = any(r.at < run.at and r.main.text == run.main.text and r.verdict.failed == run.verdict.failed for r in view.test_runs)
-    after = view.transcript.events[run.step.end + 1 : run.step.end + 4]
-    return again and any(
-        (m := _OLD_FAILURE.search(e.text)) and not _GUESS.search(m[0]) for e in after if e.kind in ("assistant", "reasoning")
-    )
-
-
 def _counts(summary: str) -> str:
     text = re.sub(r"^tests finished: ", "", summary.strip("= "))
     return re.sub(r",? in [\d.]+ ?(?:s|seconds)\b.*$", "", text)[:90]
@@ -179,30 +165,6 @@ def _common(failing: Iterable[Failing]) -> str:
     """The most frequent reason, "" if none is worth telling."""
     reasons = [f.reason for f in failing if not is_cut(f.reason)]
     return max(sorted(set(reasons)), key=reasons.count) if reasons else ""
-
-
-def fails_despite_fix(view: View) -> Iterator[Finding]:
-    """A test still failing after the last edit of a run whose result was tested and found right. Told when several runs agree."""
-    if not any(s.name == "resolved" and s.value.lower() == "true" for s in view.transcript.run.signals):
-        return
-    last = {r.main.text: r for r in view.test_runs}
-    final_edit = max((e.at for e in view.edits if any(p in view.edited for p in e.paths)), default=-1)
-    told: set[str] = set()
-    for run in last.values():
-        if run.verdict.passed or run.at < final_edit or _is_unmodified(view, run.step) or run.verdict.failed > _MANY:
-            continue
-        for failing in run.verdict.failing:
-            if failing.test_id in told or made_here(view, failing.test_id):
-                continue
-            told.add(failing.test_id)
-            yield Finding(
-                f"`{failing.test_id}` fails here even with a correct change{in_brackets(failing)}; it is no sign that yours is wrong.",
-                "repo_quirk",
-                Claim(failing.test_id, "baseline", "", "fails"),
-                (cite_result(view, run.step, short_test(failing.test_id)), cite_result(view, run.step, run.verdict.summary)),
-                anchors=(f"test:{failing.test_id}",),
-                tags=("baseline", "corroborate"),
-            )
 
 
 def shared_cause(view: View) -> Iterator[Finding]:
@@ -312,7 +274,6 @@ def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Eviden
 
 RULES = (
     Rule("baseline", 1, 0.8, 0.03, "failed with the checkout unmodified", baseline),
-    Rule("fails_despite_fix", 1, 0.65, 0.03, "failed although the change was tested and found right", fails_despite_fix),
     Rule("shared_cause", 1, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
     Rule("flaky", 1, 0.75, 0.02, "failed and passed with nothing changed", flaky),
     Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),

@@ -8,6 +8,7 @@ from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.shell import Simple
 from osmia_memory.extract.view import Step, TestRun, View
 from osmia_memory.models import Claim
 
@@ -33,19 +34,13 @@ def test_command(view: View) -> Iterator[Finding]:
 
 def _how_to_test(view: View, run: TestRun) -> str:
     step, main, v = run
-    command, where, behind = view.relative(commands.typed(main, 1)), commands.targets(main), _behind(step)
+    command, where, behind = view.located(step, view.relative(commands.typed(main, 1))), commands.targets(main), _behind(step)
     if run.is_whole:
         return f"`{command}` runs the whole test suite{behind}{_pace(v.seconds or step.duration_s)}."
     if not where:
         return f"`{command}` runs the tests{behind}."
     general = command.removesuffix(view.relative(where[0])).rstrip()
-    return f"Tests are run with `{general} {_slot(where[0])}`, for example `{command}`{behind}."
-
-
-def _slot(target: str) -> str:
-    if target.startswith("./") and not re.search(r"\.\w+$", target):
-        return "<package>"
-    return "<path>" if "/" in target or target.endswith(".py") else "<label>"
+    return f"Tests are run with `{general} {commands.slot(where[0])}`, for example `{command}`{behind}."
 
 
 def _pace(seconds: float | None) -> str:
@@ -77,7 +72,14 @@ def check_command(view: View) -> Iterator[Finding]:
     done: set[tuple[str, str]] = set()
     for step in view.steps:
         main, v = step.main, step.verdict
-        if step.purpose not in ("lint", "build") or not step.worked or main is None or view.runs_own_code(step) or _formats_only(step):
+        if (
+            step.purpose not in ("lint", "build")
+            or not step.worked
+            or main is None
+            or view.runs_own_code(step)
+            or _formats_only(step)
+            or _is_product(view, main)
+        ):
             continue
         own = v if v is not None and v.kind == step.purpose else None
         key = commands.runner_key(main)
@@ -95,6 +97,11 @@ def check_command(view: View) -> Iterator[Finding]:
         )
 
 
+def _is_product(view: View, main: Simple) -> bool:
+    """A linter's own repository runs the linter to try it."""
+    return (view.transcript.run.repo or "").rpartition("/")[2] in (main.program, *main.argv[1:3])
+
+
 def _formats_only(step: Step) -> bool:
     words = step.main.argv if step.main else ()
     return (
@@ -105,86 +112,108 @@ def _formats_only(step: Step) -> bool:
 # --- which tests cover a file -------------------------------------------------------------------------------------------
 
 _MAX_TOLD = 2  # of one run; the others were by-ways
+_LINKED = 0.5  # share of a target's telling words that the file's path has too
 
 
 def tests_of_file(view: View) -> Iterator[Finding]:
-    """Which tests were run for a source file that was changed, when they passed in the end."""
-    done: set[str] = set()
-    for run in reversed(view.test_runs):
-        step, main, v = run
-        where = commands.targets(main)
-        path = _covered(view, run, where)
-        if len(done) == _MAX_TOLD or path is None or path in done or _follows_from_its_name(path, where):
+    """Which tests a change of a source file was checked with: of those that passed, the ones closest to the file by name."""
+    sources = [p for p in view.edited if not is_test_file(p) and re.search(r"\.\w+$", p) and not _DOCUMENT.search(p)]
+    told = 0
+    for path in sources:
+        passing = [r for r in view.test_runs if _checks(view, r, path)]
+        if not passing or told == _MAX_TOLD:
             continue
-        done.add(path)
-        command = view.relative(commands.typed(main, 2))
+        best = max(passing, key=lambda r: (kinship(path, commands.targets(r.main)), r.at))
+        of_go = best.verdict.tool == "go test"  # there a package of another name says nothing, one of the file's name does
+        linked = kinship(path, commands.targets(best.main)) >= _LINKED and (
+            not of_go or share_a_name(path, posixpath.basename(where_of(best).rstrip("/.")))
+        )
+        after = {commands.targets(r.main) for r in view.test_runs if not r.is_whole and path in view.edits_between(-1, r.at)}
+        alone = len(sources) == 1 and len(after) == 1 and not any("/" in w for w in commands.targets(best.main))
+        if _follows_from_its_name(path, commands.targets(best.main)) or not (linked or alone):
+            continue
+        told += 1
+        command = view.located(best.step, view.relative(commands.typed(best.main, 2)))
         edit = next(e for e in view.edits if path in e.paths)
-        count = f" ({v.ran} tests)" if v.tool != "go test" else ""
-        linked = share_a_name(path, where[0])
         yield Finding(
-            f"`{path}` {'is covered by' if linked else 'was checked with'} `{command}`{count}.",
+            f"A change of `{path}` was checked with `{command}`.",
             "success_pattern",
-            Claim(path, "tests", "", " ".join(commands.targets(main))),
-            (cite_command(view, step), cite_result(view, step, v.summary), view.cite(view.transcript.events[edit.at], path)),
+            Claim(path, "tests", "", " ".join(commands.targets(best.main))),
+            (
+                cite_command(view, best.step),
+                cite_result(view, best.step, best.verdict.summary),
+                view.cite(view.transcript.events[edit.at], path),
+            ),
             anchors=(f"file:{path}",),
             tags=() if linked else ("corroborate",),
         )
 
 
+_DOCUMENT = re.compile(r"\.(?:md|rst|txt|adoc|toml|ya?ml|json|cfg|ini|lock|sum|mod)$", re.I)
+
+
+def where_of(run: TestRun) -> str:
+    """The first target of a run of tests, "" for the whole suite."""
+    return next(iter(commands.targets(run.main)), "")
+
+
+def _checks(view: View, run: TestRun, path: str) -> bool:
+    """The run of tests came after an edit of the file, passed, and was pointed at something that says more than the file's own folder."""
+    where = commands.targets(run.main)
+    if (
+        not run.verdict.passed
+        or run.is_whole
+        or not 1 <= len(where) <= 2
+        or commands.is_selective(run.main)
+        or any("::" in w for w in where)
+    ):
+        return False
+    if run.verdict.tool == "go test" and any(
+        w.removeprefix("./").removesuffix("/...").rstrip("/") == posixpath.dirname(path) for w in where
+    ):
+        return False  # that Go's tests stand in the folder of the file is no news
+    return path in view.edits_between(-1, run.at)
+
+
 def _follows_from_its_name(path: str, where: tuple[str, ...]) -> bool:
     """`shop/cart.py` is tested by `.../test_cart.py`: anybody would look there."""
     stem = posixpath.basename(path).partition(".")[0].strip("_")
-    names = {posixpath.basename(w.partition("::")[0]).partition(".")[0].strip("_") for w in where}
-    return len(stem) > 0 and names <= {f"test_{stem}", f"{stem}_test", f"{stem}_spec", f"test{stem}"}
-
-
-def _covered(view: View, run: TestRun, where: tuple[str, ...]) -> str | None:
-    """The changed source file that these targets are about, None if that is unclear or they did not pass."""
-    if not run.verdict.passed or run.is_whole or not 1 <= len(where) <= 2 or commands.is_selective(run.main):
-        return None
-    before = set(view.edits_between(-1, run.at))
-    # that Go's tests stand in the folder of the file is no news
-    own_folder = where[0].removeprefix("./").removesuffix("/...").rstrip("/") if run.verdict.tool == "go test" else None
-    sources = [
-        p for p in view.edited if p in before and not is_test_file(p) and re.search(r"\.\w+$", p) and posixpath.dirname(p) != own_folder
-    ]
-    linked = [p for p in sources if share_a_name(p, where[0])]
-    return next(iter(linked or (sources if len(sources) == 1 else [])), None)
+    names = {posixpath.basename(w).partition(".")[0].strip("_") for w in where}
+    return len(stem) > 0 and bool(names & {f"test_{stem}", f"{stem}_test", f"{stem}_spec", f"test{stem}"})
 
 
 _PARTS = re.compile(r"[A-Za-z][a-z0-9]+|[A-Z]+(?![a-z])")
-_DULL = frozenset(
-    [
-        "test",
-        "tests",
-        "testing",
-        "src",
-        "lib",
-        "pkg",
-        "internal",
-        "cmd",
-        "main",
-        "init",
-        "core",
-        "base",
-        "py",
-        "go",
-        "js",
-        "ts",
-        "utils",
-        "util",
-    ]
-)
+_DULL = frozenset("test tests testing src lib pkg internal cmd main init core base py go js ts utils util".split())
+
+
+def _words(text: str) -> set[str]:
+    return {p.lower() for p in _PARTS.findall(re.sub(r"\.(?:py|go|[jt]sx?|rb|rs|java)$", "", text))} - _DULL
+
+
+def _akin(a: str, b: str) -> bool:
+    """One word in two forms: query and queries, aggregates and aggregation."""
+    common = len(posixpath.commonprefix([a, b]))
+    return a == b or common >= max(4, 0.7 * min(len(a), len(b)))
+
+
+def _named(words: set[str], path: str) -> int:
+    of_path = _words(path)
+    return sum(any(_akin(w, p) for p in of_path) for w in words)
+
+
+def kinship(path: str, where: tuple[str, ...]) -> float:
+    """How much of what the targets name the file's path names too, in [0, 1]; 0 if the innermost name of a target is foreign to it."""
+    shares = []
+    for target in where:
+        words = _words(posixpath.basename(target.rstrip("/.")))  # a path's own name, or a whole dotted label
+        innermost = _words(re.sub(r"\.py$", "", target).rstrip("/.").rpartition(".")[2]) if "/" not in target else words
+        shares.append(_named(words, path) / len(words) if words and (not innermost or _named(innermost, path)) else 0.0)
+    return max(shares, default=0.0)
 
 
 def share_a_name(path: str, target: str) -> bool:
-    """A file and a test target have a telling word in common, or the target is the file's folder."""
-
-    def parts(text: str) -> set[str]:
-        return {p.lower().rstrip("s") for p in _PARTS.findall(re.sub(r"\.\w+$", "", text))} - _DULL
-
-    stem = parts(posixpath.basename(path)) or parts(path)
-    return bool(stem & parts(target)) or posixpath.dirname(path) == target.removeprefix("./").rstrip("/")
+    """A file and a test or another file have a telling word of the file's own name in common."""
+    return bool(_named(_words(target), posixpath.basename(path)))
 
 
 RULES = (

@@ -51,7 +51,7 @@ def script_setup(view: View) -> Iterator[Finding]:
         told.add(key)
         cure = f"; adding {' and '.join(f'`{_without(line, made_up)}`' for line in added)} got past it"
         yield Finding(
-            f"A script of one's own that imports this repository fails with `{name}: {one_line(fold_message(message), 120)}`{cure}.",
+            f"A stand-alone script against this code may fail with `{name}: {one_line(fold_message(message), 120)}`{cure}.",
             "failure_pattern",
             Claim("own script", "fails with", key, "set-up"),
             (cite_result(view, step, f"{name}: {message}"), *(view.cite(view.transcript.events[later[0]], line) for line in added)),
@@ -106,15 +106,17 @@ def _telling_lines(before: str, after: str, message: str) -> list[str]:
     old = {line.strip() for line in before.splitlines()}
     added = [line.strip() for line in after.splitlines() if line.strip() and line.strip() not in old]
     words = {w for part in _WORD.findall(message) for w in (part, *part.split(".")) if len(w) > 3 and w.lower() not in _PLAIN}
-    shared = [
-        line
-        for line in added
-        if len(line) <= 90 and any(w in line for w in words) and not line.startswith(("#", "print", "import ", "from ", "except", "class "))
-    ]
+    shared = [line for line in added if len(line) <= 90 and any(w in line for w in words) and _SETS_UP.match(line)]
     if shared:
         return shared[:2]
     calls = [line for line in added if re.fullmatch(r"[\w.]+\([^()]*\)", line) and not line.startswith("print")]
     return [calls[0]] if len(calls) == 1 or (calls and len(added) <= 4) else []
+
+
+# a call, or a setting given by name
+_SETS_UP = re.compile(
+    r"(?!print|import |from |class |def |except|assert|#|self\.)(?:[\w.]+\(.*\)|[A-Za-z_]+ ?= ?(?:\[?['\"]\S.*|True|False|\d+),?)$"
+)
 
 
 def _without(line: str, made_up: frozenset[str]) -> str:

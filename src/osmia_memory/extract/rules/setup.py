@@ -28,14 +28,16 @@ def _sign(view: View, step: Step) -> Sign | None:
     return next((found for found in signs(step.output) if _is_of_the_environment(view, step, found)), None)
 
 
-_OF_THE_PRODUCT = ("tool error", "missing file", "bad option", "service", "setting")
+_OF_THE_PRODUCT = ("tool error", "missing file", "bad option", "service", "setting", "permission")
 
 
 def _is_of_the_environment(view: View, step: Step, found: Sign) -> bool:
     """The sign tells of the environment, not of the product at work or of what the run made up."""
     v = step.verdict
     runs_product = step.purpose in ("run", "other") and step.main is not None and commands.runner_key(step.main) not in view.runners
-    if found.kind in _OF_THE_PRODUCT and (runs_product or (v is not None and v.failing)):
+    if found.line.startswith("E ") and found.kind != "missing module":
+        return False
+    if found.kind in _OF_THE_PRODUCT and ((runs_product and found.kind != "permission") or (v is not None and v.failing)):
         return False
     if found.kind == "missing module":
         if v is not None and v.ran and not v.broken_build:
@@ -99,6 +101,7 @@ def fix_up(view: View) -> Iterator[Finding]:
             "failure_pattern",
             Claim(key[0], "fix-up", f"{sign.kind} {sign.key}"[:80], _fix_value(failed, works)),
             (quote, cite_command(view, later), cite_command(view, step)),
+            tags=("corroborate",) if sign.kind == "missing file" else (),
             strength=0.05 if as_test_run(later) else 0.0,
         )
 
@@ -190,7 +193,14 @@ def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, lat
         return f"`{view.relative(name)}` fails here ({error}); with `{' '.join(added)}` added it works."
     if sign.kind in ("tool error", "bad option", "service"):
         return None  # another command altogether is no remedy for these
-    working = commands.typed(works, 1) if later.purpose == "test" else commands.short(works, 90)
+    working = commands.short(works, 90)
+    if later.purpose == "test":
+        where = commands.targets(works)
+        working = (
+            commands.typed(works, 0) + f" {commands.slot(where[0])}"
+            if where and where[0] not in ("./...", ".", "tests", "tests/")
+            else commands.typed(works, 1)
+        )
     if view.relative(working) == view.relative(name):
         return None
     return f"`{view.relative(name)}` fails here ({error}); `{view.relative(working)}` works."
@@ -304,7 +314,7 @@ def missing(view: View) -> Iterator[Finding]:
             continue
         if sign.kind == "missing command" and sign.key not in present and re.fullmatch(r"[a-z][\w.+-]{1,30}", sign.key):
             culprit = _culprit(step, sign)
-            if culprit is None or _remedy(view, n, culprit, sign):
+            if culprit is None or _remedy(view, n, culprit, sign) or "No version is set" in sign.line:
                 continue
             told.add(sign.key)
             yield Finding(
@@ -312,6 +322,7 @@ def missing(view: View) -> Iterator[Finding]:
                 "repo_quirk",
                 Claim(sign.key, "installed", "command", "no"),
                 (cite_result(view, step, sign.line), cite_command(view, step)),
+                tags=("corroborate",),
             )
         elif sign.kind == "missing module" and step.failed and not _is_of_the_repo(view, sign.key):
             top = sign.key.split(".")[0] if not sign.key.startswith("@") else sign.key
@@ -331,6 +342,7 @@ def missing(view: View) -> Iterator[Finding]:
                 "repo_quirk",
                 Claim(top, "installed", "module", "no"),
                 (cite_result(view, step, sign.line), cite_command(view, step)),
+                tags=() if via else ("corroborate",),
             )
 
 
@@ -361,6 +373,8 @@ def sandboxed(view: View) -> Iterator[Finding]:
         sign = _sign(view, step)
         if sign is None or sign.kind not in ("permission", "network") or step.main is None or step.purpose in ("search", "read", "write"):
             continue
+        if step.verdict is not None or sign.line.startswith("E "):
+            continue  # what a test meets is the test's affair
         allowed = _escalated(view, n)
         if sign.kind in told or not step.exit_code or not (view.transcript.run.environment.sandbox or allowed):
             continue
