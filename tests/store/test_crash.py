@@ -83,7 +83,7 @@ def test_killed_writer_loses_nothing_it_acknowledged(store: FactStore) -> None:
 @pytest.mark.slow
 def test_processes_share_the_store(store: FactStore) -> None:
     """Three writers and two readers in processes of their own: every write arrives, no reader sees less than before, nobody fails."""
-    each = 5
+    each = 4
     processes = [start(WRITER, str(store.path), f"p{n}-", str(each)) for n in range(3)]
     processes += [start(READER, str(store.path), str(3 * each)) for _ in range(2)]
     outputs = [process.communicate(timeout=300) for process in processes]

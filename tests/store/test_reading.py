@@ -151,7 +151,7 @@ def test_tenant_and_all_tenants_contradict_each_other(store: FactStore) -> None:
         store.facts(TENANT, all_tenants=True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(name=st.text(min_size=1).filter(lambda t: t.strip() and t != TENANT), owner=st.text(min_size=1), word=st.text())
 def test_any_text_is_only_text(name: str, owner: str, word: str) -> None:
     """Whatever a tenant, an owner, an id prefix or a term is made of, it is compared, not interpreted."""

@@ -85,8 +85,8 @@ def test_a_batch_in_one_transaction_is_much_faster_than_single_writes(tmp_path: 
 
 
 def test_small_writes_do_not_swell_the_file(store: FactStore) -> None:
-    """Fifty sessions of one small run each leave a file of less than four times what one session leaves."""
-    prepared = list(plans(50, 4))
+    """Twenty-five sessions of one small run each leave a file of less than four times what one session leaves."""
+    prepared = list(plans(25, 4))
     for plan in prepared:
         store.apply(plan, recorded_at=NOW, extractor=EXTRACTOR)
     at_once = FactStore(store.path.parent / "at_once.duckdb")

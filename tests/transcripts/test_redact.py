@@ -360,6 +360,7 @@ CLEAN = [
     "the token expired 42 seconds ago; rotate the api key every 90 days",
     "bearer authentication failed after 12 ms",
     "`ps` shows it, but --password suffers from the same problem",
+    "check that `PGPASSWORD` is supported by psql; the cleaned password: pbkdf2_sha256$...",
     "USERNAME_PASSWORD: Represents user names and passwords",
     '"input_tokens": 12041, "output_tokens": 880, max_tokens=4096',
     "tokenizer = 'bert-base-uncased'",

@@ -113,6 +113,7 @@ def _unittest(text: str) -> Verdict | None:
     for section in sections:
         if match := _UNITTEST_FAILED.search(section):
             name = match[2] if match[2].endswith("." + match[1]) else f"{match[2]}.{match[1]}"
+            name = name.removeprefix("__main__.")
             failing.setdefault(name, Failing(name, _last_exception(section)))
     passed = bool(end) and end is not None and end[1] == "OK"
     loader = any("unittest.loader._FailedTest" in f.test_id for f in failing.values())

@@ -141,7 +141,9 @@ def _cut_out(text: str, low: str, m: re.Match[str]) -> _Named | None:
 
 
 def _by_space(between: str) -> bool:
-    return not between.strip("\"'`\\ \t])") or between.strip().startswith(("is", "-p")) and not between.strip().startswith("is=")
+    """True if nothing assigns: a blank, `is`, or `-p` stands before the value."""
+    core = between.strip("\"'`\\ \t])")
+    return core in ("", "is", "is:", "-p")
 
 
 def _is_secret_password(text: str, named: _Named) -> bool:
@@ -171,7 +173,7 @@ def _by_space_is_assignment(text: str, named: _Named) -> bool:
     left, value = named.left, named.value
     if left.startswith("-"):
         return not value.text.startswith("-")
-    if named.between.strip().startswith("-p"):
+    if "-p" in named.between:
         return left.endswith("ssh")
     name_at = named.at - len(left)
     if _NETRC.search(text, max(0, name_at - 160), name_at):
