@@ -77,9 +77,10 @@ def fold(tenant_id: str, witnesses: Sequence[Witness]) -> Fact:
     groups = _independent(supporting)
     against = _independent([w for w in ordered if _refutes(w)])
     basis = supporting or ordered
-    spoken = _wording(basis)
+    told = [w for w in basis if w.candidate.content] or basis  # a pruned fact left testimony without words
+    spoken = _wording(told)
     engines = tuple(sorted({w.candidate.engine for w in basis if w.candidate.engine}))
-    first = basis[0].candidate
+    first = told[0].candidate
     return Fact(
         fact_id=ordered[0].fact_id,
         tenant_id=tenant_id,

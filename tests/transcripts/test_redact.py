@@ -183,6 +183,8 @@ NAMED: list[tuple[str, str, str]] = [
     ),
     ("password", "PGPASSWORD={} psql", "swordfish"),
     ("password", "password={}", "hunter2"),
+    ("password", "password: {}", "!Wren77x"),
+    ("password", "DB_PASSWORD={}", "$ecret9!x"),
     *(
         ("key", form, secret)
         for form in (
@@ -327,6 +329,8 @@ CLEAN = [
     'if password == "" { return ErrNoPassword }',
     "password: ${{ secrets.DB_PASSWORD }}",
     "api_key: ${API_KEY}",
+    "password: !secret db_password",
+    "password=$HOME/.pw",
     "API_KEY=$API_KEY ./run",
     "export TOKEN=$(pass show vendor/token)",
     "Authorization: Bearer $TOKEN",

@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
     re.X,
 )
 _REFERS = re.compile(
-    r"(?:\$[A-Za-z_{(]|%[A-Za-z_]\w*%|!\w+|[&*]\w+\Z|@\w+\Z|\.\.\.|…|\*\*\*|vault:|op://|file:|env[.:]|secrets\.|process\.env|\w+\$\Z)"
+    r"(?:\$[{(]|\$[A-Za-z_]\w*(?=[/:.-]|\Z)|%[A-Za-z_]\w*%|!(?:secret|vault|env|Ref|Sub|GetAtt|ENV)\b|[&*]\w+\Z|@\w+\Z|\.\.\.|…|\*\*\*|vault:|op://|file:|env[.:]|secrets\.|process\.env|\w+\$\Z)"
 )
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+[!?]?\Z")
 _URL = re.compile(r"[A-Za-z][\w+.-]{1,20}://")
