@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from osmia_memory import render, retrieve, similarity
 from osmia_memory.config import Settings
-from osmia_memory.errors import InputError, RowError, TenantError
+from osmia_memory.errors import InputError, RowError, StoreError, TenantError
 from osmia_memory.models import Fact, Outcome, Query, Ranked, Skip, TaskType
 from osmia_memory.store.fact_store import FactStore
 
@@ -63,13 +63,20 @@ class Memory:
     clock: Callable[[], datetime] = field(default=utc_now)
 
     def __post_init__(self) -> None:
-        if not self.tenant.strip():
-            raise TenantError("a tenant is required; pass one, there is no wildcard")
+        if not isinstance(self.tenant, str) or not self.tenant.strip():
+            raise TenantError(f"a tenant is required, got {self.tenant!r}; pass one, there is no wildcard")
 
     @cached_property
     def store(self) -> FactStore:
         """The store, opened for each operation and let go of."""
         return FactStore(self.store_path, lock_wait_seconds=self.settings.lock_wait_seconds)
+
+    def _has_store(self) -> bool:
+        """Whether there is anything at the store's path: asking and deciding create no file."""
+        try:
+            return self.store_path.exists()
+        except OSError as error:  # a name too long, a folder that may not be entered
+            raise StoreError(f"cannot look at the store {str(self.store_path)!r}: {error.strerror}; pass another file") from error
 
     # --- writing ----------------------------------------------------------------------------------------------------------
 
@@ -102,20 +109,34 @@ class Memory:
         return ReadOptions(tenant=self.tenant, repo=repo, engine=engine, outcome=outcome, at=at, redactor=Redactor(key))
 
     def retract(self, fact_id: str, reason: str) -> None:
-        """Withdraw a fact for good; later runs do not bring it back."""
-        self.store.retract(self.tenant, fact_id, reason, at=self.clock())
+        """Withdraw a fact for good; later runs do not bring it back.
+
+        Raises:
+            InputError: the tenant has no such fact; so do `restore`, `edit` and `pin`.
+        """
+        self._check_store(fact_id)
+        self.store.retract(self.tenant, fact_id, self._redactor(self.store.redaction_key())(reason), at=self.clock())
 
     def restore(self, fact_id: str) -> None:
         """Undo a retraction."""
+        self._check_store(fact_id)
         self.store.restore(self.tenant, fact_id, at=self.clock())
 
-    def edit(self, fact_id: str, content: str) -> None:
-        """Reword a fact; later runs do not change the wording back."""
-        self.store.edit(self.tenant, fact_id, self._redactor(self.store.redaction_key())(content), at=self.clock())
+    def edit(self, fact_id: str, content: str) -> str:
+        """Reword a fact; later runs do not change the wording back. Returns the wording as stored, without secrets."""
+        self._check_store(fact_id)
+        wording = self._redactor(self.store.redaction_key())(content)
+        self.store.edit(self.tenant, fact_id, wording, at=self.clock())
+        return wording
 
     def pin(self, fact_id: str, pinned: bool) -> None:
         """Set or take off a pin."""
+        self._check_store(fact_id)
         (self.store.pin if pinned else self.store.unpin)(self.tenant, fact_id, at=self.clock())
+
+    def _check_store(self, fact_id: str) -> None:
+        if not self._has_store():
+            raise InputError(f"tenant {self.tenant!r} has no fact {fact_id!r}: there is no store at `{self.store_path}`")
 
     # --- asking -----------------------------------------------------------------------------------------------------------
 
@@ -132,7 +153,7 @@ class Memory:
     ) -> Block:
         """The block for a new task; the empty string if nothing that is known belongs to it. Only reads."""
         query = Query(self.tenant, task, repo, engine, task_type)
-        if not self.store_path.exists():
+        if not self._has_store():
             return Block("", (), known=False)
         known, facts, statistics, known_terms = self._candidates(query)
         ranked = retrieve.rank(
@@ -142,19 +163,20 @@ class Memory:
             known_terms=known_terms,
             embed=self._embed() if facts else None,
             statistics=statistics,
-            max_facts=max_facts or self.settings.max_facts_per_query,
+            max_facts=self.settings.max_facts_per_query if max_facts is None else max_facts,
             decay_interval_hours=self.settings.decay_interval_hours,
             prune_threshold=self.settings.prune_threshold,
         )
-        text = render.prior_knowledge(ranked, budget_tokens=budget_tokens or self.settings.max_block_tokens, provenance=provenance)
+        budget = self.settings.max_block_tokens if budget_tokens is None else budget_tokens
+        text = render.prior_knowledge(ranked, budget_tokens=budget, provenance=provenance)
         return Block(text, tuple(ranked), known)
 
     def _candidates(self, query: Query) -> tuple[bool, list[Fact], retrieve.Statistics | None, set[str]]:
-        """(is the repository known, facts to rank, term statistics if they are a shortlist, terms of the task that occur in its runs)."""
+        """(is the repository, or without one the tenant, known; facts to rank, term statistics if they are a shortlist, terms of the task that occur in its runs)."""
         owners = retrieve.owners(query)
         terms = similarity.query_terms(query.task)
         with self.store.session() as s:
-            known = bool(query.repo) and s.known_repo(self.tenant, query.repo or "")
+            known = s.known_repo(self.tenant, query.repo) if query.repo else self.tenant in s.known_tenants()
             words = s.terms_known(self.tenant, query.repo, similarity.terms(query.task)) if query.repo else set()
             facts = s.facts(self.tenant, owners, limit=_LOAD_WHOLE + 1) if owners else []
             if len(facts) <= _LOAD_WHOLE:
@@ -173,11 +195,16 @@ class Memory:
         return embedding.load()
 
     def facts(self, *, repo: str | None = None, engine: str | None = None, kind: str | None = None, min_runs: int = 1) -> list[Fact]:
-        """Current facts, most supported and then most recent first."""
-        if not self.store_path.exists():
+        """Current facts, most supported and then most recent first.
+
+        `engine` alone: the facts about that engine; with `repo`: those of the repository that runs of that engine support.
+        """
+        if not self._has_store():
             return []
         owners = [("repo", repo)] if repo else [("engine", engine)] if engine else None
         found = [f for f in self.store.facts(self.tenant, owners) if f.runs >= min_runs and kind in (None, f.fact_kind)]
+        if repo and engine:
+            found = [f for f in found if engine in f.engines]
         return sorted(found, key=lambda f: (-f.runs, -f.last_seen.timestamp(), f.fact_id))
 
     def fact(self, prefix: str) -> Fact:
@@ -186,7 +213,7 @@ class Memory:
         Raises:
             InputError: none, or more than one.
         """
-        ids = [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")] if self.store_path.exists() else []
+        ids = [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")] if self._has_store() else []
         if len(ids) > 1:
             raise InputError(f"{prefix!r} is the beginning of {len(ids)} facts: {', '.join(ids[:4])}; give more of the id")
         fact = self.store.fact(self.tenant, ids[0]) if ids else None
@@ -195,12 +222,15 @@ class Memory:
         return fact
 
     def retracted(self, prefix: str) -> str:
-        """Id of the retracted fact that begins so.
+        """Id of the retracted fact that begins so, with or without its tag.
 
         Raises:
             InputError: none, or more than one.
         """
-        ids = [i for i in self.store.tombstones(self.tenant) if i.startswith(prefix)] if self.store_path.exists() else []
+        bare = prefix.strip().removeprefix("f1:")
+        ids = (
+            [i for i in self.store.tombstones(self.tenant) if i.removeprefix("f1:").startswith(bare)] if bare and self._has_store() else []
+        )
         if len(ids) != 1:
             raise InputError(f"{len(ids)} retracted facts begin with {prefix!r}" + (f": {', '.join(sorted(ids)[:4])}" if ids else ""))
         return ids[0]
@@ -248,12 +278,12 @@ class Memory:
         redact = self._redactor(b"a dry run keeps no masks" if dry_run else self.store.redaction_key())
         good: list[rows.Row] = []
         rejected: list[tuple[str, str]] = []
-        for number, text in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        for number, text in enumerate(data.decode("utf-8", "replace").split("\n"), 1):  # a text may hold what `splitlines` cuts at
             if not text.strip():
                 continue
             try:
                 good.append(rows.parse(_redacted(json.loads(text), redact), f"line {number}", ignore_unknown=ignore_unknown))
-            except (RowError, ValueError) as error:
+            except (RowError, ValueError, RecursionError) as error:
                 rejected.append((f"{name}:{number}", str(error) if isinstance(error, RowError) else f"no JSON: {error}"))
         if dry_run or not good:
             return ImportReport(len(good), 0, tuple(rejected))
@@ -268,43 +298,70 @@ class Memory:
         return Redactor(key).redact
 
     def export_rows(self, *, repo: str | None = None, recorded: bool = False) -> Iterator[str]:
-        """The tenant's knowledge as sorted, canonical lines; equal knowledge gives equal lines."""
+        """The tenant's knowledge as sorted, canonical lines; equal knowledge gives equal lines.
+
+        With `repo`: its runs and facts, with their evidence and the links between them.
+        """
         from osmia_memory.store import rows
 
-        if not self.store_path.exists():
+        if not self._has_store():
             return
+        ids: set[str | None] = set()  # runs and facts come before the evidence and links that name them
         for row in self.store.export_rows(self.tenant, recorded=recorded):
-            if repo is None or repo in (getattr(row, "repo", None), getattr(row, "owner", None)):
+            match row:
+                case rows.RunRow():
+                    chosen, own_id = row.repo == repo, row.run_id
+                case rows.FactRow():
+                    chosen, own_id = (row.scope, row.owner) == ("repo", repo), row.fact_id
+                case rows.EvidenceRow():
+                    chosen, own_id = row.fact_id in ids, None
+                case rows.EdgeRow():
+                    chosen, own_id = {row.from_id, row.to_id} <= ids, None
+                case rows.PatternRow():
+                    chosen, own_id = row.group.get("repo") == repo, None
+                case _:
+                    chosen, own_id = False, None
+            if repo is None or chosen:
+                ids.add(own_id)
                 yield rows.line(row)
 
-    def forget(self, *, run: str | None, repo: str | None, dry_run: bool = False) -> tuple[int, int]:
+    def forget(self, *, run: str | None = None, repo: str | None = None, dry_run: bool = False) -> tuple[int, int]:
         """Remove a run (by its id or session id) or a repository for good; returns how many runs and facts are gone.
 
         Raises:
-            InputError: no such run.
+            InputError: no such run, or not exactly one of `run` and `repo`.
         """
         from osmia_memory import reconcile
 
-        runs = self.store.runs(self.tenant, repo) if self.store_path.exists() else []
+        if (run is None) == (repo is None):
+            raise InputError(f"give exactly one of `run` and `repo` to forget, got run={run!r} and repo={repo!r}")
+        there = self._has_store()
+        runs = self.store.runs(self.tenant, repo) if there else []
         if run is not None:
             runs = [r for r in runs if run in (r.run_id, r.session_id)]
             if not runs:
                 raise InputError(f"tenant {self.tenant!r} has no run {run!r} in `{self.store_path}`")
         if dry_run:
-            mine = {r.run_id for r in runs}
-            facts = {f for r in runs for f in self.store.facts_of_run(self.tenant, r.run_id)}
-            return len(runs), sum({w.run_id for w in self.store.witnesses(self.tenant, f)} <= mine for f in facts)
+            return len(runs), self._only_supported_by({r.run_id for r in runs}, repo) if there else 0
         fold = reconcile.refold(self.tenant)
         done = [self.store.forget_run(self.tenant, r.run_id, fold, at=self.clock()) for r in runs] if repo is None else []
-        if repo is not None and self.store_path.exists():
+        if repo is not None and there:
             done = [self.store.forget_repo(self.tenant, repo, fold, at=self.clock())]
         return sum(d.runs for d in done), sum(d.facts for d in done)
+
+    def _only_supported_by(self, runs: set[str], repo: str | None) -> int:
+        """How many facts nobody but these runs supports, or belong to the repository."""
+        with self.store.session() as s:
+            owned = set(s.states(self.tenant, [("repo", repo)])) if repo is not None else set()
+            touched = {fact_id for run_id in runs for fact_id in s.facts_of_run(self.tenant, run_id)} - owned
+            told = s.state_for(self.tenant, touched)
+        return len(owned) + sum({w.run_id for w in witnesses} <= runs for _, witnesses in told.values())
 
     def verify(self) -> list[str]:
         """What does not hold together in the store, all tenants; empty for a sound one."""
         from osmia_memory import reconcile
 
-        if not self.store_path.exists():
+        if not self._has_store():
             raise InputError(f"there is no store at `{self.store_path}`; `osmia-memory extract` makes one")
         return [" ".join(map(str, problem)) for problem in self.store.verify(reconcile.refold)]
 
@@ -318,7 +375,7 @@ class Memory:
         """Counts and rates over the stored runs: `groups`, `patterns` and `profiles` with their sample counts and intervals."""
         from osmia_memory import aggregate
 
-        there = self.store_path.exists()
+        there = self._has_store()
         figures = self.store.run_rows(self.tenant) if there else []
         facts = self.facts(repo=repo)
         rows = [

@@ -36,14 +36,14 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     (
         "missing command",
         re.compile(
-            r"^.*?(?:command not found: (\S+)|\b([A-Za-z_][\w.+-]*): (?:command )?not found|exec: \"?([\w.+-]+)\"?: executable file not found|No version is set for command (\S+)).*$",
+            r"(?:command not found: (\S+)|\b([A-Za-z_][\w.+-]*): (?:command )?not found|exec: \"?([\w.+-]+)\"?: executable file not found|No version is set for command (\S+))",
             re.M,
         ),
     ),
     (
         "missing module",
         re.compile(
-            r"^.*?(?:No module named ['\"]?([\w.]+)|Cannot find (?:module|package) ['\"]([^'\"]+)|no required module provides package (\S+?);?\s).*$",
+            r"(?:No module named ['\"]?([\w.]+)|Cannot find (?:module|package) ['\"]([^'\"]+)|no required module provides package (\S+?);?\s)",
             re.M,
         ),
     ),
@@ -57,59 +57,59 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     (
         "network",
         re.compile(
-            r"^.*?(?:Could not resolve host(?:name)?:? ?(\S*)|no such host|error connecting to (\S+)|Network is unreachable|Temporary failure in name resolution|getaddrinfo \w+|network access (?:is )?(?:denied|disabled)).*$",
+            r"(?:Could not resolve host(?:name)?:? ?(\S*)|no such host|error connecting to (\S+)|Network is unreachable|Temporary failure in name resolution|getaddrinfo \w+|network access (?:is )?(?:denied|disabled))",
             re.M | re.I,
         ),
     ),
-    ("disk", re.compile(r"^.*(?:No space left on device|Disk quota exceeded).*$", re.M)),
+    ("disk", re.compile(r"(?:No space left on device|Disk quota exceeded)", re.M)),
     (
         "login",
         re.compile(
-            r"^.*?(?:[Aa]uthentication (?:failed|required)|could not read Username|gh auth login|token (?:has )?expired|401 Unauthorized|not logged in|Invalid API key|Permission denied \(publickey\)).*$",
+            r"(?:[Aa]uthentication (?:failed|required)|could not read Username|gh auth login|token (?:has )?expired|401 Unauthorized|not logged in|Invalid API key|Permission denied \(publickey\))",
             re.M,
         ),
     ),
     (
         "lock",
         re.compile(
-            r"^.*?(?:Unable to create '[^']*\.lock': File exists|Another git process seems to be running|database is locked|could not get lock).*$",
+            r"(?:Unable to create '[^']*\.lock': File exists|Another git process seems to be running|database is locked|could not get lock)",
             re.M | re.I,
         ),
     ),
-    ("permission", re.compile(r"^.*?(?:Operation not permitted|Permission denied|Read-only file system|EACCES|EPERM).*$", re.M)),
+    ("permission", re.compile(r"(?:Operation not permitted|Permission denied|Read-only file system|EACCES|EPERM)", re.M)),
     (
         "bad option",
         re.compile(
-            r"^.*?(?:unrecognized arguments?: (\S+)|unknown (?:flag|option|shorthand flag|command|switch):? ['\"`]?([\w-]+)|invalid option -- ?'?(\w)|no such option: (\S+)|[Uu]nknown argument:? (\S+)|flag provided but not defined: (\S+)|illegal option -- (\w)).*$",
+            r"(?:unrecognized arguments?: (\S+)|unknown (?:flag|option|shorthand flag|command|switch):? ['\"`]?([\w-]+)|invalid option -- ?'?(\w)|no such option: (\S+)|[Uu]nknown argument:? (\S+)|flag provided but not defined: (\S+)|illegal option -- (\w))",
             re.M,
         ),
     ),
     (
         "version",
         re.compile(
-            r"^.*?(?:requires (?:a )?(?:different )?(?:Python|Node|Go|go)\b[^\n]*|requires go ?>= ?[\d.]+|Unsupported engine|incompatible with (?:this|your) version)[^\n]*$",
+            r"(?:requires (?:a )?(?:different )?(?:Python|Node|Go|go)\b[^\n]*|requires go ?>= ?[\d.]+|Unsupported engine|incompatible with (?:this|your) version)",
             re.M,
         ),
     ),
     (
         "setting",
         re.compile(
-            r"^.*?\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b (?:is not|is (?:required|missing|undefined|unset)|must be|not set|has to be|needs to be|environment variable|env(?:ironment)? var).*$"
-            r"|^.*?(?:[Ss]et|[Mm]issing|requires?|[Nn]eeds?|[Ee]xport|define)(?: the)?(?: environment variable| env var| variable)? [`'\"$]?([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b.*$",
+            r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b (?:is not|is (?:required|missing|undefined|unset)|must be|not set|has to be|needs to be|environment variable|env(?:ironment)? var)"
+            r"|(?:[Ss]et|[Mm]issing|requires?|[Nn]eeds?|[Ee]xport|define)(?: the)?(?: environment variable| env var| variable)? [`'\"$]?([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b",
             re.M,
         ),
     ),
     (
         "service",
         re.compile(
-            r"^.*?(?:Connection refused|ECONNREFUSED|could not connect to server|Cannot connect to the Docker daemon|connection to server at)[^\n]*$",
+            r"(?:Connection refused|ECONNREFUSED|could not connect to server|Cannot connect to the Docker daemon|connection to server at)",
             re.M,
         ),
     ),
     (
         "missing file",
         re.compile(
-            r"^.*?(?:file or directory not found: (\S+)|can't open file ['\"]?([^'\":]+)|cannot (?:access|stat|open) ['\"‘]?([^'\"’:]+)|pathspec ['\"]([^'\"]+)['\"] did not match|^\S+: ([^\s:]+): No such file or directory|no such file or directory: (\S+)|(?:open|stat) (\S+): no such file).*$",
+            r"(?:file or directory not found: (\S+)|can't open file ['\"]?([^'\":]+)|cannot (?:access|stat|open) ['\"‘]?([^'\"’:]+)|pathspec ['\"]([^'\"]+)['\"] did not match|^\S+: ([^\s:]+): No such file or directory|no such file or directory: (\S+)|(?:open|stat) (\S+): no such file)",
             re.M,
         ),
     ),
@@ -134,8 +134,15 @@ def _signs(text: str) -> tuple[Sign, ...]:
         if match := pattern.search(text):
             key = next((g for g in match.groups() if g), "")
             named = kind in ("missing command", "missing module", "missing file", "bad option")
-            found.append(Sign(kind, _bare(key) if named else fold(key), match[0].strip()[:200]))
+            found.append(Sign(kind, _bare(key) if named else fold(key), _line_of(text, match)[:200]))
     return tuple(found)
+
+
+def _line_of(text: str, match: re.Match[str]) -> str:
+    """The line that the match begins in; patterns without `.*` around them are several times faster."""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", max(match.end() - 1, match.start()))
+    return text[start : end if end >= 0 else len(text)].strip()
 
 
 def _bare(text: str) -> str:

@@ -1,5 +1,6 @@
 """A transcript as the rules see it: commands joined with their results, edits, turns of people. Pure; decides nothing."""
 
+import bisect
 import functools
 import posixpath
 import re
@@ -135,7 +136,12 @@ class View:
 
     def edits_between(self, start: int, end: int) -> tuple[str, ...]:
         """Paths changed by events in (start, end)."""
-        return tuple(dict.fromkeys(p for e in self.edits if start < e.at < end for p in e.paths))
+        first, last = bisect.bisect_right(self._edited_at, start), bisect.bisect_left(self._edited_at, end)
+        return tuple(dict.fromkeys(p for e in self.edits[first:last] for p in e.paths))
+
+    @functools.cached_property
+    def _edited_at(self) -> list[int]:
+        return [e.at for e in self.edits]
 
     def runs_own_code(self, step: Step) -> bool:
         """The command runs something this run wrote: a script, a heredoc or inline code."""

@@ -47,6 +47,7 @@ def short_test(test_id: str) -> str:
 
 def written_here(view: View, test_id: str, before: int) -> bool:
     """The run itself wrote this test, in a file that was there before."""
-    name = re.escape(short_test(test_id).split("[")[0])
-    wrote = re.compile(rf"\b(?:def|func|fn|it\(|test\() *['\"]?{name}\b")
-    return any(wrote.search(view.transcript.events[e.at].text) for e in view.edits if e.at < before)
+    plain = short_test(test_id).split("[")[0]
+    wrote = re.compile(rf"\b(?:def|func|fn|it\(|test\() *['\"]?{re.escape(plain)}\b")
+    texts = (view.transcript.events[e.at].text for e in view.edits if e.at < before)
+    return any(plain in text and wrote.search(text) for text in texts)
