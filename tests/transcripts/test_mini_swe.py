@@ -113,7 +113,7 @@ def test_a_command_ends_where_the_agents_own_rule_ends_it():
 def test_cut_output_is_joined_and_marked():
     """Head and tail, and how much is missing."""
     (result,) = of_kind(read_one(mini(thought("a", "ls -R"), {"role": "user", "content": LONG})), "command_result")
-    assert (result.text, result.args, result.exit_code) == ("first\n[27751 characters elided]\nlast", {"truncated": True}, 0)
+    assert (result.text, result.args, result.exit_code) == ("first\n27751 characters elided\nlast", {"truncated": True}, 0)
 
 
 def test_a_timeout_is_a_result_without_exit_code():

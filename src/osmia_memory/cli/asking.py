@@ -2,15 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
 from osmia_memory.cli import context
 from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, TenantOption
-from osmia_memory.models import TaskType
+from osmia_memory.models import FactKind, TaskType
 
-_TASK_TYPES = ("bug_fix", "feature", "refactor", "test", "docs", "review", "chore", "question", "unknown")
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Id of a fact, or the beginning of one that is unique.")]
 
 
@@ -47,13 +46,11 @@ def query(
     Only reads. An unknown repository is told apart from a known one without matches by "known" in --json.
     """
     s = context.session(store, tenant, config, now)
-    if task_type is not None and task_type not in _TASK_TYPES:
-        raise typer.BadParameter(f"{task_type!r} is none of {', '.join(_TASK_TYPES)}", param_hint="--task-type")
     block = s.memory.prior_knowledge(
         _text(task),
         repo=repo,
         engine=engine,
-        task_type=cast(TaskType | None, task_type),
+        task_type=cast(TaskType | None, context.one_of(task_type, get_args(TaskType), "--task-type")),
         max_facts=max_facts,
         budget_tokens=budget,
         provenance=provenance,
@@ -76,7 +73,7 @@ def query(
 
 def _text(task: str) -> str:
     if task == "-":
-        return sys.stdin.read()
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
     if task.startswith("@"):
         path = Path(task[1:])
         try:
@@ -111,7 +108,9 @@ def fact_row(fact: Any) -> dict[str, Any]:
 
 def list_facts(
     repo: Annotated[str | None, typer.Option("--repo", help="Only facts of this repository.")] = None,
-    engine: Annotated[str | None, typer.Option("--engine", help="Only facts about this engine.")] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="Only facts about this engine; with --repo, those its runs support.")
+    ] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="success_pattern, failure_pattern, repo_quirk or general.")] = None,
     min_runs: Annotated[int, typer.Option("--min-runs", min=1, help="Only facts that at least so many independent runs support.")] = 1,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, most recent first.")] = 50,
@@ -125,6 +124,7 @@ def list_facts(
     Example: osmia-memory list --repo acme/shop --min-runs 2
     """
     s = context.session(store, tenant, config, None)
+    kind = context.one_of(kind, get_args(FactKind), "--kind")
     facts = s.memory.facts(repo=repo, engine=engine, kind=kind, min_runs=min_runs)
     for fact in facts[:limit]:
         if as_json:
@@ -195,7 +195,7 @@ def stats(
     s = context.session(store, tenant, config, None)
     report = s.memory.statistics(repo=repo)
     if as_json:
-        context.show_json(report)
+        context.show_json({**report, "groups": [{**group._asdict(), "key": dict(group.key)} for group in report["groups"]]})
         return
     print(f"{report['runs']} runs, {report['facts']} facts ({report['corroborated']} from two or more independent runs)")
     for group in report["groups"]:

@@ -1,8 +1,10 @@
 """What every command shares: options, the store and tenant they resolve to, and how errors end."""
 
+import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -10,7 +12,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from osmia_memory import config
-from osmia_memory.errors import InputError
 from osmia_memory.memory import Memory
 
 StoreOption = Annotated[
@@ -39,24 +40,28 @@ def session(
     """Options before environment before configuration before defaults; the tenant is said on stderr unless it was given.
 
     Raises:
-        ConfigError, InputError: a bad configuration or a time that is none.
+        ConfigError: a bad configuration.
+        typer.BadParameter: a time that is none.
     """
     environment = os.environ if environment is None else environment
-    settings, configured = config.load(config_file, environment)
-    in_file = configured or "OSMIA_MEMORY_STORE" in environment
+    with warnings.catch_warnings(record=True) as told:
+        settings, configured = config.load(config_file, environment)
+    for warning in told:
+        say(f"warning: {warning.message}")
+    in_file = configured or bool(environment.get("OSMIA_MEMORY_STORE"))
     path = store or (settings.store_path if in_file else config.DEFAULT_STORE)
     chosen = tenant if tenant is not None else settings.tenant or config.DEFAULT_TENANT
     if tenant is None:
         say(f"tenant: {chosen}")
-    clock = clock_of(now or environment.get("OSMIA_MEMORY_NOW"))
+    clock = clock_of(now, "--now") if now else clock_of(environment.get("OSMIA_MEMORY_NOW"), "OSMIA_MEMORY_NOW")
     return Session(Memory(path, chosen, settings, clock), settings, clock)
 
 
-def clock_of(text: str | None) -> Callable[[], datetime]:
-    """A clock that stands at `text`, or the real one."""
+def clock_of(text: str | None, option: str) -> Callable[[], datetime]:
+    """A clock that stands at `text`, or the real one. `option` is what said so."""
     if not text:
         return lambda: datetime.now(UTC)
-    moment = parse_time(text, "--now")
+    moment = parse_time(text, option)
     return lambda: moment
 
 
@@ -64,13 +69,24 @@ def parse_time(text: str, option: str) -> datetime:
     """An RFC 3339 time, UTC where no zone is given.
 
     Raises:
-        InputError: it is no time; the message names the option and shows the form.
+        typer.BadParameter: it is no time; the message names the option and shows the form.
     """
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError as error:
-        raise InputError(f"`{option}` {text!r} is no time; write it like 2026-05-15T12:00:00Z") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"{text!r} is no time; write it like 2026-05-15T12:00:00Z", param_hint=option) from error
+
+
+def one_of(value: str | None, names: Collection[str], option: str) -> str | None:
+    """The value, if it is one of these names or absent.
+
+    Raises:
+        typer.BadParameter: it is another; the message names them.
+    """
+    if value is not None and value not in names:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(names)}", param_hint=option)
+    return value
 
 
 def say(message: str) -> None:
@@ -87,18 +103,25 @@ def show_json(value: Any) -> None:
     """One JSON value on one line of stdout."""
     import json
 
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _plain(value: Any) -> Any:
+    """A value of ours as JSON has it: named fields as objects, times as RFC 3339, no number that is none."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if isinstance(value, Path):
         return str(value)
-    if hasattr(value, "_asdict"):
-        return value._asdict()
+    if hasattr(value, "_asdict"):  # before `tuple`, which it is too
+        return _plain(value._asdict())
     if hasattr(value, "__dataclass_fields__"):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
-    if isinstance(value, set | frozenset):
-        return sorted(value)
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [_plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
     raise TypeError(f"not JSON: {value!r}")

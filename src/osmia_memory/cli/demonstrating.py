@@ -76,9 +76,12 @@ def _sources(memory: Memory, block: Block) -> None:
     if block.facts:
         print("\nWhere each line comes from:")
     for number, ranked in enumerate(block.facts, 1):
-        testimony = [w for w in memory.testimony(ranked.fact.fact_id) if w["run"]]
+        testimony = [w for w in memory.testimony(ranked.fact.fact_id) if w["run"] and w["evidence"]]
+        if not testimony:
+            print(f"  {number}. entered by hand")
+            continue
         first = testimony[0]
-        quote = first["evidence"][0]["quote"] if first["evidence"] else ""
+        quote = first["evidence"][0]["quote"]
         engines = sorted({w["run"]["engine"] for w in testimony})
         name = Path(first["run"]["source"]).name
         print(

@@ -78,7 +78,7 @@ def edit(
     if not text:
         raise typer.BadParameter("the wording must not be empty; use `retract` to withdraw the fact", param_hint="--content")
     if not dry_run:
-        s.memory.edit(found.fact_id, text)
+        text = s.memory.edit(found.fact_id, text)
     _said("edited", found.fact_id, text, dry_run, as_json)
 
 

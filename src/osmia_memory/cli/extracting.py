@@ -3,17 +3,15 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
 from osmia_memory.cli import context
 from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, StrictOption, TenantOption
 from osmia_memory.errors import InputError
-from osmia_memory.models import Discard, Insert, Reinforce, Skip
+from osmia_memory.models import Discard, Insert, Outcome, Reinforce, Skip
 from osmia_memory.pipeline import RunReport, Totals
-
-_OUTCOMES = ("success", "failure", "partial", "unknown")
 
 
 def register(app: typer.Typer) -> None:
@@ -47,11 +45,10 @@ def extract(
     counted, named and passed over. Exit status 1 if no run could be read.
     """
     s = context.session(store, tenant, config, now)
-    if outcome is not None and outcome not in _OUTCOMES:
-        raise typer.BadParameter(f"{outcome!r} is none of {', '.join(_OUTCOMES)}", param_hint="--outcome")
+    given = cast(Outcome | None, context.one_of(outcome, get_args(Outcome), "--outcome"))
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     moment = context.parse_time(at, "--at") if at else None
-    reports = s.memory.extract(paths, stdin=stdin, repo=repo, engine=engine, outcome=outcome, at=moment, dry_run=dry_run)  # type: ignore[arg-type]
+    reports = s.memory.extract(paths, stdin=stdin, repo=repo, engine=engine, outcome=given, at=moment, dry_run=dry_run)
     totals = Totals()
     for item in _with_progress(reports):
         if isinstance(item, Skip):

@@ -1,6 +1,7 @@
 """Commands that look after the store: `import`, `export`, `verify`, `doctor`, `redact`."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +57,7 @@ def import_rows(
 
 
 def export(
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; stdout if absent.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="File to write; stdout if absent.")] = None,
     repo: Annotated[str | None, typer.Option("--repo", help="Only facts and runs of this repository.")] = None,
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Add recording times; without them equal knowledge exports byte-equal.")
@@ -77,14 +78,24 @@ def export(
         for line in lines:
             sys.stdout.write(line + "\n")
         return
+    context.say(f"{_write_whole(out, lines)} rows written to {out}")
+
+
+def _write_whole(out: Path, lines: Iterator[str]) -> int:
+    """Write the lines to `out` at once, so that no reader sees half an export; returns how many."""
+    partial = out.with_name(out.name + ".part")
     count = 0
-    partial = out.with_name(out.name + ".part")  # a reader never sees half an export
-    with partial.open("w", encoding="utf-8") as file:
-        for line in lines:
-            file.write(line + "\n")
-            count += 1
-    partial.replace(out)
-    context.say(f"{count} rows written to {out}")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            for line in lines:
+                file.write(line + "\n")
+                count += 1
+        partial.replace(out)
+    except OSError as error:
+        raise InputError(f"cannot write `{out}`: {error.strerror}; pass another file with `--out`") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
 
 
 def verify(as_json: JsonOption = False, store: StoreOption = None, config: ConfigOption = None) -> None:
@@ -123,16 +134,9 @@ def redact() -> None:
 
     Example: echo '{"text": "password=hunter2secret"}' | osmia-memory redact
     """
-    import json
     import secrets
 
-    from osmia_memory.transcripts.redact import Redactor
+    from osmia_memory.transcripts.redact import Redactor, redact_lines
 
-    redactor = Redactor(secrets.token_bytes(32))
-    for number, line in enumerate(sys.stdin):
-        try:
-            row = json.loads(line)
-            text = row["text"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"line {number + 1} is no JSON object with a `text`") from error
-        context.show_json({"text": redactor.redact(text)})
+    lines = (line.decode("utf-8", "replace") for line in sys.stdin.buffer)
+    redact_lines(lines, sys.stdout.write, Redactor(secrets.token_bytes(32)))

@@ -95,7 +95,12 @@ class TestRun(NamedTuple):
     def is_whole(self) -> bool:
         """It was pointed at everything, not at a part."""
         where = commands.targets(self.main)
-        return not commands.is_selective(self.main) and (not where or where[0] in ("./...", ".", "tests", "tests/", "test", "test/"))
+        a_test_itself = commands.is_test_file(commands.runner(self.main)[-1]) and "/" not in commands.runner(self.main)[-1]
+        return (
+            not commands.is_selective(self.main)
+            and not a_test_itself
+            and (not where or where[0] in ("./...", ".", "tests", "tests/", "test", "test/"))
+        )
 
 
 def as_test_run(step: Step) -> TestRun | None:

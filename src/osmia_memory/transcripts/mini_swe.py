@@ -373,7 +373,7 @@ def _unwrap(text: str) -> tuple[str, int | None, bool]:
     rest = text[match.end() :] if match else text
     if "<output_head>" in rest and "<output_tail>" in rest:
         head, elided, tail = (_between(rest, tag) for tag in ("output_head", "elided_chars", "output_tail"))
-        return f"{head}\n[{elided or 'characters elided'}]\n{tail}", code, True
+        return f"{head}\n{elided or 'characters elided'}\n{tail}", code, True
     if rest.startswith("<output>") and rest.rstrip().endswith("</output>"):
         return rest[len("<output>") : rest.rindex("</output>")].removeprefix("\n").removesuffix("\n"), code, False
     ending = _EXIT_TAIL.search(rest, max(0, len(rest) - 60)) if code is None else None

@@ -23,7 +23,7 @@ def flood(view: View) -> Iterator[Finding]:
     told: set[str] = set()
     for step in view.steps:
         tokens = _tokens(step)
-        if tokens < _FLOOD_TOKENS or step.main is None or step.purpose not in ("search", "read", "run", "test", "build", "git", "other"):
+        if tokens < _FLOOD_TOKENS or step.main is None or step.purpose not in ("search", "read", "run", "test", "build", "git"):
             continue
         program = step.main.program
         folder = _main_folder(step)

@@ -29,19 +29,21 @@ def format_rejected(view: View) -> Iterator[Finding]:
 
 
 def output_cut(view: View) -> Iterator[Finding]:
-    """The harness cut long output, so the middle of a big file was never seen. Not told where the agent chose the limit itself."""
+    """The harness cut long output by a limit of its own, so the middle of a big file was never seen."""
     engine = view.transcript.run.engine
     for step in view.steps:
         for result in step.results:
-            if not result.args.get("truncated") or step.main is None or any("max" in str(k) for k in step.call.args):
+            match = re.search(
+                r"^.*(?:\d+ characters elided|output of your last command was too long|Output too large).*$", result.text, re.M
+            )
+            if not result.args.get("truncated") or step.main is None or match is None:
                 continue
-            match = re.search(r"^.*(?:too long|truncated|omitted|elided).*$", result.text, re.M | re.I)
             yield Finding(
                 f"{engine} cuts command output above about {_limit(view)} characters to its head and tail, so printing a whole big file hides its middle; "
                 "read ranges (`grep -n`, `sed -n 'A,Bp'`).",
                 "failure_pattern",
                 Claim(engine, "cuts output", "", "yes"),
-                (view.cite(result, match[0].strip()) if match else None, cite_command(view, step)),
+                (view.cite(result, match[0].strip()), cite_command(view, step)),
                 scope="engine",
             )
             return

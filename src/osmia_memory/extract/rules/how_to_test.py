@@ -18,7 +18,7 @@ def test_command(view: View) -> Iterator[Finding]:
     done: set[str] = set()
     for run in sorted(view.test_runs, key=lambda r: (not r.is_whole, -r.at)):
         step, main, v = run
-        key = commands.runner_key(main)
+        key = _placed(view, step, commands.runner_key(main))
         if key in done or v.failed >= (v.ran or 0):
             continue
         done.add(key)
@@ -32,6 +32,12 @@ def test_command(view: View) -> Iterator[Finding]:
         )
 
 
+def _placed(view: View, step: Step, key: str) -> str:
+    """The runner's key from the root of the checkout: `cd tests && ./run.py` and `tests/run.py` are one."""
+    folder = view.located(step, "").partition(" && ")[0].removeprefix("cd ").strip()
+    return posixpath.normpath(posixpath.join(folder, key)) if folder and re.search(r"\.\w+$", key) else key
+
+
 def _how_to_test(view: View, run: TestRun) -> str:
     step, main, v = run
     command, where, behind = view.located(step, view.relative(commands.typed(main, 1))), commands.targets(main), _behind(step)
@@ -39,7 +45,7 @@ def _how_to_test(view: View, run: TestRun) -> str:
         return f"`{command}` runs the whole test suite{behind}{_pace(v.seconds or step.duration_s)}."
     if not where:
         return f"`{command}` runs the tests{behind}."
-    general = command.removesuffix(view.relative(where[0])).rstrip()
+    general = view.located(step, view.relative(commands.typed(main, 0))) + (" --" if " -- " in command else "")
     return f"Tests are run with `{general} {commands.slot(where[0])}`, for example `{command}`{behind}."
 
 
@@ -177,14 +183,19 @@ def _checks(view: View, run: TestRun, path: str) -> bool:
         w.removeprefix("./").removesuffix("/...").rstrip("/") == posixpath.dirname(path) for w in where
     ):
         return False  # that Go's tests stand in the folder of the file is no news
-    return path in view.edits_between(-1, run.at)
+    if re.search(r"installed in '[^']*(?:site-packages|\.egg)", run.step.output):
+        return False  # the tests ran an installed copy, not the changed file
+    edits = [e for e in view.edits if e.at < run.at and any(p in view.edited and not is_test_file(p) for p in e.paths)]
+    return bool(edits) and path in edits[-1].paths  # a later edit of another file is what was checked
 
 
 def _follows_from_its_name(path: str, where: tuple[str, ...]) -> bool:
-    """`shop/cart.py` is tested by `.../test_cart.py`: anybody would look there."""
+    """`shop/cart.py` is tested by `test_cart.py`, and a file below `migrations/` by the label `migrations`: anybody would look there."""
+    folders = path.split("/")[:-1]
     stem = posixpath.basename(path).partition(".")[0].strip("_")
-    names = {posixpath.basename(w).partition(".")[0].strip("_") for w in where}
-    return len(stem) > 0 and bool(names & {f"test_{stem}", f"{stem}_test", f"{stem}_spec", f"test{stem}"})
+    plain = {stem, *folders, "_".join((*folders[-1:], stem))} - {""}
+    names = {posixpath.basename(w.rstrip("/")).partition(".py")[0].strip("_") for w in where}
+    return bool(names & {form.format(p) for p in plain for form in ("{}", "test_{}", "{}_test", "{}_spec", "test{}", "{}.tests", "{}s")})
 
 
 _PARTS = re.compile(r"[A-Za-z][a-z0-9]+|[A-Z]+(?![a-z])")
