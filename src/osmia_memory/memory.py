@@ -281,10 +281,11 @@ class Memory:
         for number, text in enumerate(data.decode("utf-8", "replace").split("\n"), 1):  # a text may hold what `splitlines` cuts at
             if not text.strip():
                 continue
+            where = f"{name}:{number}"
             try:
-                good.append(rows.parse(_redacted(json.loads(text), redact), f"line {number}", ignore_unknown=ignore_unknown))
+                good.append(rows.parse(_redacted(json.loads(text), redact), where, ignore_unknown=ignore_unknown))
             except (RowError, ValueError, RecursionError) as error:
-                rejected.append((f"{name}:{number}", str(error) if isinstance(error, RowError) else f"no JSON: {error}"))
+                rejected.append((where, str(error).removeprefix(f"{where}: ") if isinstance(error, RowError) else f"no JSON: {error}"))
         if dry_run or not good:
             return ImportReport(len(good), 0, tuple(rejected))
         done = self.store.import_rows(self.tenant, good, reconcile.refold(self.tenant), recorded_at=self.clock())

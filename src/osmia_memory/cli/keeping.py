@@ -47,7 +47,7 @@ def import_rows(
     for where, reason in report.rejected:
         context.say(f"  {where}: {reason}")
     if as_json:
-        context.show_json(report)
+        context.show_json({**report._asdict(), "rejected": [{"where": where, "reason": reason} for where, reason in report.rejected]})
     else:
         print(
             f"{'would import' if dry_run else 'imported'} {report.added} rows new, {report.known} known already, {len(report.rejected)} rejected"

@@ -79,6 +79,9 @@ class Step:
         )
 
 
+_EVERYTHING = ("./...", ".", "tests", "tests/", "test", "test/")
+
+
 class TestRun(NamedTuple):
     """A step in which tests of the repository really ran, passing or not."""
 
@@ -99,7 +102,7 @@ class TestRun(NamedTuple):
         return (
             not commands.is_selective(self.main)
             and not a_test_itself
-            and (not where or where[0] in ("./...", ".", "tests", "tests/", "test", "test/"))
+            and (not where or where[0] in _EVERYTHING and not (where[0] == "." and self.main.program == "go"))
         )
 
 
@@ -194,7 +197,6 @@ class View:
 
     def relative(self, text: str) -> str:
         """Text with the checkout's folder cut from its paths."""
-        text = text.removeprefix("./") if " " not in text else text
         for root in self._roots:
             if root in text:
                 text = re.sub(rf"(?<![\w.~/-]){re.escape(root)}/", "", text)
@@ -252,14 +254,14 @@ def view(transcript: Transcript) -> View:
     by_index = {s.index: s for s in steps}
     for event in transcript.events:
         if event.kind == "file_edit" and event.tool != "submission" and not event.is_error:
-            paths = tuple(draft.relative(p) for p in event.paths)
+            paths = tuple(draft.relative(p).removeprefix("./") for p in event.paths)
             edits.append(Edit(event.index, paths, by_shell=False))
             if event.args.get("created"):
                 created |= set(paths) - seen
             seen |= set(paths)
         elif event.index in by_index:
             step = by_index[event.index]
-            paths = tuple(draft.relative(p) for p in commands.written_files(step.line))
+            paths = tuple(draft.relative(p).removeprefix("./") for p in commands.written_files(step.line))
             if paths:
                 edits.append(Edit(event.index, paths, by_shell=True))
                 created |= _created_by_shell(step, paths, seen, draft, [s for s in steps if s.index < step.index])
@@ -271,9 +273,9 @@ def _created_by_shell(step: Step, paths: tuple[str, ...], seen: set[str], draft:
     """Files that a redirection or `touch` made: not what `sed -i` or `>>` changed, nor what an earlier command had named."""
     made: set[str] = set()
     for simple in shell.parse(step.line):
-        targets = {draft.relative(w) for w in simple.writes} if not simple.appends else set()
+        targets = {draft.relative(w).removeprefix("./") for w in simple.writes} if not simple.appends else set()
         if simple.program in ("touch", "tee", "cp", "mv"):
-            targets |= {draft.relative(w) for w in simple.argv[1:]}
+            targets |= {draft.relative(w).removeprefix("./") for w in simple.argv[1:]}
         made |= {t for t in targets & set(paths) if t not in seen}
     return {t for t in made if not any(t in s.line or ("/" in t and t in s.output) for s in earlier if s.exit_code == 0)}
 
