@@ -59,7 +59,7 @@ def parse(line: str) -> tuple[Simple, ...]:
         if simple.argv[:1] == ("export",):
             exported += simple.env
         else:
-            found += [replace(inner, env=(*exported, *inner.env)) for inner in _unwrapped(simple)]
+            found += [replace(inner, env=(*exported, *inner.env)) if exported else inner for inner in _unwrapped(simple)]
     return tuple(found)
 
 
@@ -176,4 +176,5 @@ def _unwrapped(simple: Simple) -> Iterator[Simple]:
             return
         else:
             break
-    yield replace(simple, argv=tuple(argv), env=tuple(env), timeout_s=timeout_s, timed=timed)
+    plain = len(argv) == len(simple.argv)
+    yield simple if plain else replace(simple, argv=tuple(argv), env=tuple(env), timeout_s=timeout_s, timed=timed)

@@ -57,8 +57,8 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     (
         "network",
         re.compile(
-            r"(?:Could not resolve host(?:name)?:? ?(\S*)|no such host|error connecting to (\S+)|Network is unreachable|Temporary failure in name resolution|getaddrinfo \w+|network access (?:is )?(?:denied|disabled))",
-            re.M | re.I,
+            r"(?:[Cc]ould not resolve host(?:name)?:? ?(\S*)|[Nn]o such host|[Ee]rror connecting to (\S+)|[Nn]etwork is unreachable|[Tt]emporary failure in name resolution|getaddrinfo \w+|[Nn]etwork access (?:is )?(?:denied|disabled))",
+            re.M,
         ),
     ),
     ("disk", re.compile(r"(?:No space left on device|Disk quota exceeded)", re.M)),
@@ -72,8 +72,8 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     (
         "lock",
         re.compile(
-            r"(?:Unable to create '[^']*\.lock': File exists|Another git process seems to be running|database is locked|could not get lock)",
-            re.M | re.I,
+            r"(?:[Uu]nable to create '[^']*\.lock': File exists|[Aa]nother git process seems to be running|[Dd]atabase is locked|[Cc]ould not get lock)",
+            re.M,
         ),
     ),
     ("permission", re.compile(r"(?:Operation not permitted|Permission denied|Read-only file system|EACCES|EPERM)", re.M)),
@@ -131,6 +131,8 @@ def signs(output: str) -> tuple[Sign, ...]:
 def _signs(text: str) -> tuple[Sign, ...]:
     found: list[Sign] = []
     for kind, pattern in _PATTERNS:
+        if kind == "missing command" and "not found" not in text and "No version is set" not in text:
+            continue  # its pattern looks at every word
         if match := pattern.search(text):
             key = next((g for g in match.groups() if g), "")
             named = kind in ("missing command", "missing module", "missing file", "bad option")

@@ -28,7 +28,7 @@ class Edit(NamedTuple):
     by_shell: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One shell command with everything it returned."""
 
@@ -54,7 +54,7 @@ class Step:
         """Event index of the last result, or of the call."""
         return self.results[-1].index if self.results else self.call.index
 
-    @property
+    @functools.cached_property  # every rule asks
     def failed(self) -> bool:
         """It did not do what it was run for, by its runner's words before its exit code."""
         if self.harness or self.main is None:

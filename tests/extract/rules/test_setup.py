@@ -3,7 +3,6 @@
 import pytest
 
 from osmia_memory.extract.rules import own_scripts, setup
-from osmia_memory.models import Environment
 from osmia_memory.testing import Tape, a_run
 from tests.extract.rules.test_how_to_test import found
 
@@ -85,38 +84,6 @@ def test_modules_that_the_run_made_up_are_not_missing() -> None:
     trace = "ModuleNotFoundError: No module named 'repro_app'"
     assert found(setup.missing, Tape().sh("python -m tool", trace, 1)) == []
     assert found(setup.missing, Tape().sh("python -m tool", "ModuleNotFoundError: No module named 'shop.cart'", 1)) == []
-
-
-def test_the_shell_s_own_pitfalls_are_engine_facts() -> None:
-    """A read-only variable and an unmatched glob abort the whole line."""
-    tape = Tape().sh("make x; status=$?", "zsh:1: read-only variable: status", 1).sh("make x; rc=$?; echo $rc", "0")
-    assert found(setup.shell_pitfall, tape) == [
-        "codex's shell is zsh, where `status` is a read-only variable: assigning it aborts the whole line; store exit codes in another name such as `rc`."
-    ]
-
-
-def test_a_sandbox_refusal_is_told_with_the_way_out() -> None:
-    """The same program, allowed out of the sandbox, worked."""
-    run = a_run(environment=Environment(sandbox="workspace-write"))
-    tape = (
-        Tape(run)
-        .sh("gh pr list", "error connecting to api.github.com", 1)
-        .sh("gh pr list", "1 open", call_args={"sandbox_permissions": "require_escalated"})
-    )
-    assert found(setup.sandboxed, tape) == [
-        "In codex's sandbox a command such as `gh pr` cannot reach the network (error connecting); asking for it to run outside the sandbox worked."
-    ]
-
-
-def test_accidents_of_the_moment_are_tagged_as_such() -> None:
-    """No network is true of that run's environment, never of the repository."""
-    from osmia_memory.extract.view import view
-
-    (finding,) = setup.accident(
-        view(Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: example.org", 128).transcript())
-    )
-    assert finding.tags == ("environment",)
-    assert finding.scope == "engine"
 
 
 def test_set_up_that_scripts_need_is_learned_from_what_was_added() -> None:

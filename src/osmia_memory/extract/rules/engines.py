@@ -33,10 +33,12 @@ def output_cut(view: View) -> Iterator[Finding]:
     engine = view.transcript.run.engine
     for step in view.steps:
         for result in step.results:
+            if not result.args.get("truncated") or step.main is None:
+                continue
             match = re.search(
                 r"^.*(?:\d+ characters elided|output of your last command was too long|Output too large).*$", result.text, re.M
             )
-            if not result.args.get("truncated") or step.main is None or match is None:
+            if match is None:
                 continue
             yield Finding(
                 f"{engine} cuts command output above about {_limit(view)} characters to its head and tail, so printing a whole big file hides its middle; "

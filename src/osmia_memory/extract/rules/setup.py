@@ -1,4 +1,4 @@
-"""Rules about what fails in this environment and what works instead: tools, modules, options, sandboxes, accidents."""
+"""Rules about what fails in this environment and what works instead: tools, modules, options."""
 
 import difflib
 import posixpath
@@ -9,63 +9,14 @@ from typing import NamedTuple
 from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result, one_line
+from osmia_memory.extract.rules.trouble import is_of_the_repo, troubles
 from osmia_memory.extract.shell import Simple, parse
-from osmia_memory.extract.signs import ACCIDENTS, Sign, signs
+from osmia_memory.extract.signs import Sign, signs
 from osmia_memory.extract.view import Step, View, as_test_run
 from osmia_memory.models import Claim
 
 _NEAR = 12  # commands: a remedy that comes later than this is another story
 _FIXABLE = ("missing command", "missing module", "setting", "permission", "bad option", "version", "service", "missing file", "tool error")
-
-
-def _sign(view: View, step: Step) -> Sign | None:
-    """The sign of a step that failed, or that printed a tool's error although its exit code was hidden."""
-    if step.harness or step.main is None:
-        return None
-    hidden = bool(re.search(r"\|\||;|\||&&", step.line)) and step.purpose not in ("search", "read")
-    if not (step.failed or (hidden and re.search(r"^(?:fatal|error): |command not found", step.output[:4000], re.M))):
-        return None
-    return next((found for found in signs(step.output) if _is_of_the_environment(view, step, found)), None)
-
-
-_OF_THE_PRODUCT = ("tool error", "missing file", "bad option", "service", "setting", "permission")
-
-
-def _is_of_the_environment(view: View, step: Step, found: Sign) -> bool:
-    """The sign tells of the environment, not of the product at work or of what the run made up."""
-    v = step.verdict
-    runs_product = step.purpose in ("run", "other") and step.main is not None and commands.runner_key(step.main) not in view.runners
-    if found.line.startswith("E ") and found.kind != "missing module":
-        return False
-    if found.kind in _OF_THE_PRODUCT and ((runs_product and found.kind != "permission") or (v is not None and v.failing)):
-        return False
-    if found.kind == "missing module":
-        if v is not None and v.ran and not v.broken_build:
-            return False  # tests ran; what one of them imports is its own affair
-        if "/" in found.key and not found.key.startswith("@"):
-            return False  # a Go import path: `go get` is no mystery
-        if found.key.split(".")[0] in view.created_names:
-            return False
-        return step.purpose == "test" or not _is_of_the_repo(view, found.key)
-    return not (found.kind == "missing file" and _is_trivial_path(view, found.key, step))
-
-
-def _is_of_the_repo(view: View, module: str) -> bool:
-    """A module of this repository or one the run invented: its absence is the run's doing."""
-    top = module.split(".")[0]
-    repo = (view.transcript.run.repo or "").rsplit("/", 1)[-1].replace("-", "_")
-    return (
-        top == repo
-        or any(p.startswith((f"{top}/", f"src/{top}/", f"lib/{top}/", f"{top}.py")) for p in view.edited)
-        or bool(re.match(r"(?:test|my|repro|reproduce|demo|foo|bar|example|temp|check|verify)(?:_|$|\w*app)", top))
-    )
-
-
-def _is_trivial_path(view: View, key: str, step: Step) -> bool:
-    name = posixpath.basename(key.rstrip("/"))
-    return (
-        not name or name in view.created_names or not re.search(r"[./]", key) or step.purpose in ("write", "git") or key.startswith("<tmp>")
-    )
 
 
 # --- the fix-up ---------------------------------------------------------------------------------------------------------
@@ -74,14 +25,8 @@ def _is_trivial_path(view: View, key: str, step: Step) -> bool:
 def fix_up(view: View) -> Iterator[Finding]:
     """A command that failed for a reason of the environment, and the changed command that then worked."""
     told: set[tuple[str, str]] = set()
-    for n, step in enumerate(view.steps):
-        sign = _sign(view, step)
-        if (
-            sign is None
-            or sign.kind in ACCIDENTS
-            or sign.kind not in _FIXABLE
-            or (view.runs_own_code(step) and sign.kind != "missing command")
-        ):
+    for n, step, sign in troubles(view):
+        if sign.kind not in _FIXABLE or (view.runs_own_code(step) and sign.kind != "missing command"):
             continue
         failed = _culprit(step, sign)
         if failed is None:
@@ -257,50 +202,6 @@ def _added(view: View, step: Step, later: Step) -> _Addition | None:
     return None
 
 
-def shell_pitfall(view: View) -> Iterator[Finding]:
-    """A line that the engine's shell refused as a whole, for a reason of the shell and not of the programs in it."""
-    engine = view.transcript.run.engine
-    told: set[str] = set()
-    for n, step in enumerate(view.steps):
-        match = re.search(
-            r"^(zsh|bash|sh):\S* *(no matches found|read-only variable|event not found|bad substitution|parse error near|argument list too long):? ?(.*)$",
-            step.output,
-            re.M,
-        )
-        if match is None or step.harness or match[2] in told:
-            continue
-        shell, what, name = match[1], match[2], match[3].strip().replace("`", "'")[:60]
-        told.add(what)
-        evidence = [cite_result(view, step, match[0])]
-        if what == "read-only variable":
-            other = next(
-                (m for s in view.steps[n + 1 : n + 6] if s.worked and (m := re.search(r"\b([a-z_]\w*)=\$\?", s.line)) and m[1] != name),
-                None,
-            )
-            use = f"; store exit codes in another name such as `{other[1]}`" if other else "; use another name"
-            content = f"{engine}'s shell is {shell}, where `{name}` is a read-only variable: assigning it aborts the whole line{use}."
-        elif what == "no matches found":
-            found = _what_exists(view, n, name)
-            there = f"; `{found}` is what exists here" if found else ""
-            content = f"{engine}'s shell is {shell}: an unmatched glob such as `{name}` aborts the whole line (no matches found){there}; quote globs or use `rg --files`."
-        else:
-            content = f"{engine}'s shell is {shell} and refuses a line with “{what}: {name}”; quote or simplify it."
-        yield Finding(content, "failure_pattern", Claim(engine, "shell", shell, what), tuple(evidence), scope="engine", strength=-0.05)
-
-
-def _what_exists(view: View, n: int, pattern: str) -> str | None:
-    """A path of the same folder, with a name like the pattern's, in the same or the next output."""
-    folder, _, name = pattern.rpartition("/")
-    stem = re.sub(r"\W.*$", "", name)
-    if not folder or len(stem) < 3:
-        return None
-    for step in view.steps[n : n + 3]:
-        found = re.findall(rf"(?<![\w/]){re.escape(folder)}/[\w-]*{re.escape(stem)}[\w.-]*\.\w+", step.output)
-        if found:
-            return str(min(found, key=lambda p: (commands.is_test_file(p), len(p))))
-    return None
-
-
 # --- what is missing ----------------------------------------------------------------------------------------------------
 
 
@@ -308,9 +209,8 @@ def missing(view: View) -> Iterator[Finding]:
     """A tool or a third-party module that is not there, where the run found no way around it."""
     told: set[str] = set()
     present = {w for s in view.steps if s.worked for c in parse(s.line) for w in (c.program, *c.argv[1:4])}
-    for n, step in enumerate(view.steps):
-        sign = _sign(view, step)
-        if sign is None or not sign.key or sign.key in told:
+    for n, step, sign in troubles(view):
+        if not sign.key or sign.key in told:
             continue
         if sign.kind == "missing command" and sign.key not in present and re.fullmatch(r"[a-z][\w.+-]{1,30}", sign.key):
             culprit = _culprit(step, sign)
@@ -324,7 +224,7 @@ def missing(view: View) -> Iterator[Finding]:
                 (cite_result(view, step, sign.line), cite_command(view, step)),
                 tags=("corroborate",),
             )
-        elif sign.kind == "missing module" and step.failed and not _is_of_the_repo(view, sign.key):
+        elif sign.kind == "missing module" and step.failed and not is_of_the_repo(view, sign.key):
             top = sign.key.split(".")[0] if not sign.key.startswith("@") else sign.key
             if top in told or any(
                 other is not step and other.worked and re.search(rf"\bimport {re.escape(top)}\b|-m {re.escape(top)}\b", other.line)
@@ -362,88 +262,8 @@ def _importing_file(view: View, step: Step) -> str | None:
     return None
 
 
-# --- sandboxes and accidents --------------------------------------------------------------------------------------------
-
-
-def sandboxed(view: View) -> Iterator[Finding]:
-    """What the engine's sandbox refuses: the network, or writing; and that it works once allowed."""
-    engine = view.transcript.run.engine
-    told: set[str] = set()
-    for n, step in enumerate(view.steps):
-        sign = _sign(view, step)
-        if sign is None or sign.kind not in ("permission", "network") or step.main is None or step.purpose in ("search", "read", "write"):
-            continue
-        if step.verdict is not None or sign.line.startswith("E "):
-            continue  # what a test meets is the test's affair
-        allowed = _escalated(view, n)
-        if sign.kind in told or not step.exit_code or not (view.transcript.run.environment.sandbox or allowed):
-            continue
-        told.add(sign.kind)
-        what = "cannot reach the network" if sign.kind == "network" else "may not write there"
-        rest = "; asking for it to run outside the sandbox worked" if allowed else ""
-        evidence = (cite_result(view, step, sign.line), cite_command(view, allowed or step))
-        yield Finding(
-            f"In {engine}'s sandbox a command such as `{_tool(step.main)}` {what} ({_message(sign)}){rest}.",
-            "failure_pattern",
-            Claim(engine, "sandbox", sign.kind, "refused"),
-            evidence,
-            scope="engine",
-            tags=() if allowed else ("environment",),
-        )
-
-
-def _message(sign: Sign) -> str:
-    match = re.search(
-        r"Operation not permitted|Permission denied|Read-only file system|[Cc]ould not resolve host\w*|no such host|error connecting|Network is unreachable",
-        sign.line,
-    )
-    return match[0] if match else sign.kind
-
-
-def _escalated(view: View, n: int) -> Step | None:
-    """The same program, run soon after with leave to escape the sandbox."""
-    main = view.steps[n].main
-    for later in view.steps[n + 1 : n + 4]:
-        wants = str(later.call.args.get("sandbox_permissions") or later.call.args.get("with_escalated_permissions") or "")
-        if main and later.main and later.main.program == main.program and wants in ("require_escalated", "True", "true") and later.worked:
-            return later
-    return None
-
-
-def accident(view: View) -> Iterator[Finding]:
-    """No network, a full disk, an expired login, a held lock: true of that moment, told as such and short-lived."""
-    told: set[str] = set()
-    for step in view.steps:
-        sign = _sign(view, step)
-        if sign is None or sign.kind not in ACCIDENTS or sign.kind in told or step.main is None or view.transcript.run.environment.sandbox:
-            continue
-        told.add(sign.kind)
-        words = {
-            "network": "had no network",
-            "disk": "ran out of disk space",
-            "login": "lacked a valid login",
-            "lock": "met a lock held by another process",
-        }[sign.kind]
-        yield Finding(
-            f"`{_tool(step.main)}` {words} in an earlier run's environment; check before relying on it.",
-            "general",
-            Claim(step.main.program, "accident", sign.kind, "seen"),
-            (cite_result(view, step, sign.line),),
-            scope="engine",
-            tags=("environment",),
-            strength=-0.1,
-        )
-
-
-def _tool(simple: Simple) -> str:
-    return " ".join(simple.argv[:2]) if simple.program in ("git", "gh", "go", "npm", "pip", "docker") else simple.program
-
-
 RULES = (
     Rule("fix_up", 1, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
     Rule("told_what_to_add", 1, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
-    Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
     Rule("missing", 1, 0.7, 0.01, "seen once; somebody may install it", missing),
-    Rule("sandboxed", 1, 0.65, 0.01, "depends on the engine's settings of that run", sandboxed),
-    Rule("accident", 1, 0.6, 0.05, "true of that moment", accident),
 )

@@ -1,0 +1,136 @@
+"""Rules about the engine's shell and sandbox, and about accidents of the moment."""
+
+import re
+from collections.abc import Iterator
+
+from osmia_memory.extract import commands
+from osmia_memory.extract.rule import Finding, Rule
+from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.rules.trouble import troubles
+from osmia_memory.extract.shell import Simple
+from osmia_memory.extract.signs import ACCIDENTS, Sign
+from osmia_memory.extract.view import Step, View
+from osmia_memory.models import Claim
+
+
+def shell_pitfall(view: View) -> Iterator[Finding]:
+    """A line that the engine's shell refused as a whole, for a reason of the shell and not of the programs in it."""
+    engine = view.transcript.run.engine
+    told: set[str] = set()
+    for n, step in enumerate(view.steps):
+        match = re.search(
+            r"^(zsh|bash|sh):\S* *(no matches found|read-only variable|event not found|bad substitution|parse error near|argument list too long):? ?(.*)$",
+            step.output,
+            re.M,
+        )
+        if match is None or step.harness or match[2] in told:
+            continue
+        shell, what, name = match[1], match[2], match[3].strip().replace("`", "'")[:60]
+        told.add(what)
+        evidence = [cite_result(view, step, match[0])]
+        if what == "read-only variable":
+            other = next(
+                (m for s in view.steps[n + 1 : n + 6] if s.worked and (m := re.search(r"\b([a-z_]\w*)=\$\?", s.line)) and m[1] != name),
+                None,
+            )
+            use = f"; store exit codes in another name such as `{other[1]}`" if other else "; use another name"
+            content = f"{engine}'s shell is {shell}, where `{name}` is a read-only variable: assigning it aborts the whole line{use}."
+        elif what == "no matches found":
+            found = _what_exists(view, n, name)
+            there = f"; `{found}` is what exists here" if found else ""
+            content = f"{engine}'s shell is {shell}: an unmatched glob such as `{name}` aborts the whole line (no matches found){there}; quote globs or use `rg --files`."
+        else:
+            content = f"{engine}'s shell is {shell} and refuses a line with “{what}: {name}”; quote or simplify it."
+        yield Finding(content, "failure_pattern", Claim(engine, "shell", shell, what), tuple(evidence), scope="engine", strength=-0.05)
+
+
+def _what_exists(view: View, n: int, pattern: str) -> str | None:
+    """A path of the same folder, with a name like the pattern's, in the same or the next output."""
+    folder, _, name = pattern.rpartition("/")
+    stem = re.sub(r"\W.*$", "", name)
+    if not folder or len(stem) < 3:
+        return None
+    for step in view.steps[n : n + 3]:
+        found = re.findall(rf"(?<![\w/]){re.escape(folder)}/[\w-]*{re.escape(stem)}[\w.-]*\.\w+", step.output)
+        if found:
+            return str(min(found, key=lambda p: (commands.is_test_file(p), len(p))))
+    return None
+
+
+def sandboxed(view: View) -> Iterator[Finding]:
+    """What the engine's sandbox refuses: the network, or writing; and that it works once allowed."""
+    engine = view.transcript.run.engine
+    told: set[str] = set()
+    for n, step, sign in troubles(view):
+        if sign.kind not in ("permission", "network") or step.main is None or step.purpose in ("search", "read", "write"):
+            continue
+        if step.verdict is not None or sign.line.startswith("E "):
+            continue  # what a test meets is the test's affair
+        allowed = _escalated(view, n)
+        if sign.kind in told or not step.exit_code or not (view.transcript.run.environment.sandbox or allowed):
+            continue
+        told.add(sign.kind)
+        what = "cannot reach the network" if sign.kind == "network" else "may not write there"
+        rest = "; asking for it to run outside the sandbox worked" if allowed else ""
+        evidence = (cite_result(view, step, sign.line), cite_command(view, allowed or step))
+        yield Finding(
+            f"In {engine}'s sandbox a command such as `{_tool(step.main)}` {what} ({_message(sign)}){rest}.",
+            "failure_pattern",
+            Claim(engine, "sandbox", sign.kind, "refused"),
+            evidence,
+            scope="engine",
+            tags=() if allowed else ("environment",),
+        )
+
+
+def _message(sign: Sign) -> str:
+    match = re.search(
+        r"Operation not permitted|Permission denied|Read-only file system|[Cc]ould not resolve host\w*|no such host|error connecting|Network is unreachable",
+        sign.line,
+    )
+    return match[0] if match else sign.kind
+
+
+def _escalated(view: View, n: int) -> Step | None:
+    """The same program, run soon after with leave to escape the sandbox."""
+    main = view.steps[n].main
+    for later in view.steps[n + 1 : n + 4]:
+        wants = str(later.call.args.get("sandbox_permissions") or later.call.args.get("with_escalated_permissions") or "")
+        if main and later.main and later.main.program == main.program and wants in ("require_escalated", "True", "true") and later.worked:
+            return later
+    return None
+
+
+def accident(view: View) -> Iterator[Finding]:
+    """No network, a full disk, an expired login, a held lock: true of that moment, told as such and short-lived."""
+    told: set[str] = set()
+    for _, step, sign in troubles(view):
+        if sign.kind not in ACCIDENTS or sign.kind in told or step.main is None or view.transcript.run.environment.sandbox:
+            continue
+        told.add(sign.kind)
+        words = {
+            "network": "had no network",
+            "disk": "ran out of disk space",
+            "login": "lacked a valid login",
+            "lock": "met a lock held by another process",
+        }[sign.kind]
+        yield Finding(
+            f"`{_tool(step.main)}` {words} in an earlier run's environment; check before relying on it.",
+            "general",
+            Claim(step.main.program, "accident", sign.kind, "seen"),
+            (cite_result(view, step, sign.line),),
+            scope="engine",
+            tags=("environment",),
+            strength=-0.1,
+        )
+
+
+def _tool(simple: Simple) -> str:
+    return " ".join(simple.argv[:2]) if simple.program in ("git", "gh", "go", "npm", "pip", "docker") else simple.program
+
+
+RULES = (
+    Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
+    Rule("sandboxed", 1, 0.65, 0.01, "depends on the engine's settings of that run", sandboxed),
+    Rule("accident", 1, 0.6, 0.05, "true of that moment", accident),
+)
