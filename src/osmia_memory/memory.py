@@ -90,17 +90,21 @@ class Memory:
         outcome: Outcome | None = None,
         at: datetime | None = None,
         dry_run: bool = False,
+        workers: int = 0,
     ) -> "Iterator[RunReport | Skip]":
         """Read transcripts and store what they teach, run by run; `dry_run` writes nothing and shows each run's own plan.
 
         A run that is stored already in this version costs one look-up. What could not be read comes out as `Skip`.
+        `workers` processes take part in the reading of more than a few megabytes.
         """
         from osmia_memory import pipeline
-        from osmia_memory.transcripts.read import read_all
+        from osmia_memory.transcripts.sources import sources
+        from osmia_memory.workers import digests
 
         key = b"a dry run keeps no masks" if dry_run else self.store.redaction_key()
-        items = read_all(paths, self._options(key, repo, engine, outcome, at), stdin)
-        return pipeline.preview(items) if dry_run else pipeline.store_runs(items, self.store, self.clock)
+        known = {} if dry_run else self.store.run_versions(self.tenant)
+        items = digests(sources(paths, stdin), self._options(key, repo, engine, outcome, at), known, workers=workers)
+        return pipeline.preview(items) if dry_run else pipeline.store_runs(items, self.store, self.clock, self.tenant)
 
     def _options(self, key: bytes, repo: str | None, engine: str | None, outcome: Outcome | None, at: datetime | None) -> "ReadOptions":
         from osmia_memory.transcripts.read import ReadOptions

@@ -1,4 +1,4 @@
-"""Where the stages meet: transcripts -> candidates -> plan -> store. No logic of its own."""
+"""Where the stages meet: digests of transcripts -> plan -> store. No logic of its own."""
 
 import time
 from collections import Counter
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from osmia_memory import ids, reconcile
+from osmia_memory.digest import Digest
 from osmia_memory.extract import heuristics
-from osmia_memory.models import Applied, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun, Transcript
+from osmia_memory.models import Applied, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
 from osmia_memory.store.applying import state_after
 from osmia_memory.store.fact_store import FactStore
 
@@ -20,9 +21,14 @@ _BATCH_SECONDS = 2.0
 class RunReport:
     """What became of one run; `plan` is None for a version that was stored already."""
 
-    transcript: Transcript
+    digest: Digest
     plan: Plan | None
     applied: Applied | None
+
+    @property
+    def run(self) -> TaskRun:
+        """The run."""
+        return self.digest.run
 
 
 @dataclass
@@ -41,8 +47,8 @@ class Totals:
     def add(self, report: RunReport) -> None:
         """Count one run."""
         self.runs += 1
-        self.skipped += report.transcript.skipped
-        self.masked.update(report.transcript.masked)
+        self.skipped += report.digest.skipped
+        self.masked.update(report.digest.masked)
         if report.plan is None:
             self.unchanged += 1
             return
@@ -58,46 +64,44 @@ class Totals:
                     self.discarded[decision.reason] += 1
 
 
-def preview(items: Iterable[Transcript | Skip]) -> Iterator[RunReport | Skip]:
+def preview(items: Iterable[Digest | Skip]) -> Iterator[RunReport | Skip]:
     """The plans against an empty memory: what each run says, nothing written."""
     for item in items:
-        if isinstance(item, Skip):
-            yield item
+        if isinstance(item, Skip) or item.extraction is None:
+            yield item if isinstance(item, Skip) else RunReport(item, None, None)
         else:
-            found = heuristics.extract(item)
+            found = item.extraction
             yield RunReport(item, reconcile.plan(item.run, found.candidates, {}, discarded=found.discarded), None)
 
 
-def store_runs(items: Iterable[Transcript | Skip], store: FactStore, clock: Callable[[], datetime]) -> Iterator[RunReport | Skip]:
-    """Extract and store each run; a report is given only after its run is committed. The store is let go of between short writes.
+def store_runs(items: Iterable[Digest | Skip], store: FactStore, clock: Callable[[], datetime], tenant: str) -> Iterator[RunReport | Skip]:
+    """Store what each run says; a report is given only after its run is committed. The store is let go of between short writes.
 
     A new version of a run replaces the stored one, unless it ended earlier: that is a `Skip`.
     """
-    known: dict[str, dict[str, tuple[str, str]]] = {}
-    waiting: list[tuple[Transcript, heuristics.Extraction]] = []
+    known: dict[str, tuple[str, str]] = {**store.run_versions(tenant)}
+    waiting: list[Digest] = []
     started = time.monotonic()
     for item in items:
         if isinstance(item, Skip):
             yield item
             continue
-        tenant, run = item.run.tenant_id, item.run
-        if tenant not in known:
-            known[tenant] = {**store.run_versions(tenant)}
-        if any(run.run_id == earlier.run.run_id for earlier, _ in waiting):  # a copy, or another version of a run of this batch
-            yield from _write(waiting, store, clock(), known[tenant])
+        run = item.run
+        if any(run.run_id == earlier.run.run_id for earlier in waiting):  # a copy, or another version of a run of this batch
+            yield from _write(waiting, store, clock(), known)
             waiting, started = [], time.monotonic()
-        if known[tenant].get(run.run_id) == (run.version, heuristics.EXTRACTOR):
+        if known.get(run.run_id) == (run.version, heuristics.EXTRACTOR):
             yield RunReport(item, None, Applied(unchanged=True))
             continue
-        if run.run_id in known[tenant] and _is_older(run, store.run(tenant, run.run_id)):
+        if item.extraction is None or (run.run_id in known and _is_older(run, store.run(tenant, run.run_id))):
             yield Skip(run.source, f"an earlier state of run {run.run_id}, of which a later one is stored")
             continue
-        waiting.append((item, heuristics.extract(item)))
+        waiting.append(item)
         if len(waiting) >= _BATCH or time.monotonic() - started > _BATCH_SECONDS:  # little is lost with the process
-            yield from _write(waiting, store, clock(), known[tenant])
+            yield from _write(waiting, store, clock(), known)
             waiting, started = [], time.monotonic()
     if waiting:
-        yield from _write(waiting, store, clock(), known[waiting[0][0].run.tenant_id])
+        yield from _write(waiting, store, clock(), known)
 
 
 def _is_older(run: TaskRun, stored: TaskRun | None) -> bool:
@@ -107,28 +111,25 @@ def _is_older(run: TaskRun, stored: TaskRun | None) -> bool:
     return not (run.times_assumed or stored.times_assumed) and run.finished_at < stored.finished_at
 
 
-def _write(
-    waiting: Sequence[tuple[Transcript, heuristics.Extraction]], store: FactStore, now: datetime, versions: dict[str, tuple[str, str]]
-) -> list[RunReport]:
+def _write(waiting: Sequence[Digest], store: FactStore, now: datetime, versions: dict[str, tuple[str, str]]) -> list[RunReport]:
     """Plan one run after the other on the state that the one before left, and apply all plans in one transaction.
 
-    No run stands twice in `waiting`. `versions` are those in the store by run id; what is stored here is added.
+    No run stands twice in `waiting`, and each has its extraction. `versions` are those in the store by run id; what is stored here is added.
     """
-    tenant = waiting[0][0].run.tenant_id
-    named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for _, found in waiting for c in found.candidates}
+    tenant = waiting[0].run.tenant_id
+    found = [d.extraction or heuristics.Extraction((), ()) for d in waiting]
+    named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for e in found for c in e.candidates}
     plans: list[Plan] = []
     with store.session(write=True) as session:
-        previous = {t.run.run_id: frozenset(session.facts_of_run(tenant, t.run.run_id)) for t, _ in waiting if t.run.run_id in versions}
+        previous = {d.run.run_id: frozenset(session.facts_of_run(tenant, d.run.run_id)) for d in waiting if d.run.run_id in versions}
         touched = sorted(named.union(*previous.values()))
         state, tombstones = session.state_for(tenant, touched), frozenset(session.tombstones(tenant, touched))
-        for transcript, found in waiting:
-            before = previous.get(transcript.run.run_id, frozenset())
-            plan = reconcile.plan(
-                transcript.run, found.candidates, state, previous=before, tombstones=tombstones, discarded=found.discarded
-            )
+        for each, said in zip(waiting, found, strict=True):
+            before = previous.get(each.run.run_id, frozenset())
+            plan = reconcile.plan(each.run, said.candidates, state, previous=before, tombstones=tombstones, discarded=said.discarded)
             state = state_after(state, plan)
             plans.append(plan)
-        vocabularies = [heuristics.vocabulary(t) for t, _ in waiting]
+        vocabularies = [d.vocabulary for d in waiting]
         applied = session.apply_many(plans, recorded_at=now, extractor=heuristics.EXTRACTOR, vocabularies=vocabularies)
-    versions |= {t.run.run_id: (t.run.version, heuristics.EXTRACTOR) for t, _ in waiting}
-    return [RunReport(t, plan, done) for (t, _), plan, done in zip(waiting, plans, applied, strict=True)]
+    versions |= {d.run.run_id: (d.run.version, heuristics.EXTRACTOR) for d in waiting}
+    return [RunReport(d, plan, done) for d, plan, done in zip(waiting, plans, applied, strict=True)]

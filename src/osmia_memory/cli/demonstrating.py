@@ -47,7 +47,7 @@ def _run(store: Path, as_json: bool) -> None:
             totals.skipped.append(item)
         else:
             totals.add(item)
-            repo = repo or item.transcript.run.repo
+            repo = repo or item.run.repo
     tasks = json.loads(TASKS.read_text(encoding="utf-8"))
     tasks = tasks["tasks"] if isinstance(tasks, dict) else tasks
     if as_json:

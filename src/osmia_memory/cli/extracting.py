@@ -29,6 +29,9 @@ def extract(
         str | None, typer.Option("--outcome", help="success, failure, partial or unknown; overrules what transcripts claim.")
     ] = None,
     at: Annotated[str | None, typer.Option("--at", help="When it happened, for formats without times (RFC 3339).")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=0, max=16, help="Processes that help with large batches; as many as are idle by default.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be stored; write nothing.")] = False,
     as_json: JsonOption = False,
     strict: StrictOption = False,
@@ -44,11 +47,14 @@ def extract(
     Reads Claude Code sessions, Codex rollouts, mini-swe-agent trajectories and TaskRun JSON. What cannot be read is
     counted, named and passed over. Exit status 1 if no run could be read.
     """
+    from osmia_memory.workers import spare_processors
+
     s = context.session(store, tenant, config, now)
     given = cast(Outcome | None, context.one_of(outcome, get_args(Outcome), "--outcome"))
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     moment = context.parse_time(at, "--at") if at else None
-    reports = s.memory.extract(paths, stdin=stdin, repo=repo, engine=engine, outcome=given, at=moment, dry_run=dry_run)
+    helpers = spare_processors() if workers is None else workers
+    reports = s.memory.extract(paths, stdin=stdin, repo=repo, engine=engine, outcome=given, at=moment, dry_run=dry_run, workers=helpers)
     totals = Totals()
     for item in _with_progress(reports):
         if isinstance(item, Skip):
@@ -85,13 +91,13 @@ def _with_progress(reports: Iterator[RunReport | Skip]) -> Iterator[RunReport | 
         task = progress.add_task("reading", total=None)
         for item in reports:
             if not isinstance(item, Skip):
-                progress.update(task, advance=1, description=Path(item.transcript.run.source).name[:50])
+                progress.update(task, advance=1, description=Path(item.run.source).name[:50])
             yield item
 
 
 def _row(report: RunReport) -> dict[str, Any]:
     """One run as the documented JSON object."""
-    run = report.transcript.run
+    run = report.run
     decisions = report.plan.decisions if report.plan else ()
     return {
         "source": run.source,
@@ -112,13 +118,13 @@ def _row(report: RunReport) -> dict[str, Any]:
             "cost_usd": run.cost_usd,
             "tokens_in": run.tokens_in,
             "tokens_out": run.tokens_out,
-            "events": len(report.transcript.events),
+            "events": report.digest.events,
         },
         "unchanged": report.plan is None,
         "facts": [_fact_row(d.witness.candidate) for d in decisions if isinstance(d, Insert | Reinforce)],
         "discarded": [{"content": d.candidate.content, "reason": d.reason} for d in decisions if isinstance(d, Discard)],
-        "skipped": [{"where": skip.where, "reason": skip.reason} for skip in report.transcript.skipped],
-        "masked": dict(report.transcript.masked),
+        "skipped": [{"where": skip.where, "reason": skip.reason} for skip in report.digest.skipped],
+        "masked": dict(report.digest.masked),
     }
 
 
@@ -136,7 +142,7 @@ def _fact_row(candidate: Any) -> dict[str, Any]:
 
 
 def _print_plan(report: RunReport) -> None:
-    run = report.transcript.run
+    run = report.run
     row = _row(report)
     print(f"{run.source}  {run.engine}  {run.repo or 'no repository known'}  {run.outcome}")
     for fact in row["facts"]:

@@ -11,7 +11,7 @@ from osmia_memory.transcripts.records import Content, take_apart
 from osmia_memory.transcripts.sidecar import is_sidecar
 from osmia_memory.transcripts.sources import Source, expected_to_be_one, sources
 
-__all__ = ["READERS", "ReadOptions", "Reader", "Source", "read", "read_all"]
+__all__ = ["READERS", "ReadOptions", "Reader", "Source", "read", "read_all", "read_source"]
 
 
 class Reader(NamedTuple):
@@ -51,6 +51,18 @@ def read(source: Source, options: ReadOptions) -> list[Transcript]:
     return reader.read(content, Context.of(source, options))
 
 
+def read_source(source: Source, options: ReadOptions) -> list[Transcript | Skip]:
+    """All runs of one file, or a `Skip` if it could not be read; nothing for files that were walked past."""
+    try:
+        return [*read(source, options)]
+    except TranscriptError as error:
+        if is_sidecar(source.name):
+            return [Skip(source.name, "accompanies a transcript: it is read together with it")]
+        if not source.walked or expected_to_be_one(source.name):
+            return [Skip(source.name, str(error).removeprefix(f"{source.name}: "))]
+        return []
+
+
 def read_all(paths: Iterable[str], options: ReadOptions, stdin: bytes | None = None) -> Iterator[Transcript | Skip]:
     """The transcripts behind `paths`, file by file, and a `Skip` for each file that could not be read.
 
@@ -59,14 +71,8 @@ def read_all(paths: Iterable[str], options: ReadOptions, stdin: bytes | None = N
     for item in sources(paths, stdin):
         if isinstance(item, Skip):
             yield item
-            continue
-        try:
-            yield from read(item, options)
-        except TranscriptError as error:
-            if is_sidecar(item.name):
-                yield Skip(item.name, "accompanies a transcript: it is read together with it")
-            elif not item.walked or expected_to_be_one(item.name):
-                yield Skip(item.name, str(error).removeprefix(f"{item.name}: "))
+        else:
+            yield from read_source(item, options)
 
 
 # What a file of a format without a reader has in its first objects.

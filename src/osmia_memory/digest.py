@@ -1,0 +1,50 @@
+"""One file -> digests: reading, redaction and rules in one go, with nothing of the events kept. What a worker process does."""
+
+import pickle
+from collections.abc import Mapping
+from typing import BinaryIO, NamedTuple
+
+from osmia_memory.extract import heuristics
+from osmia_memory.models import Skip, TaskRun, Transcript
+from osmia_memory.transcripts.context import ReadOptions
+from osmia_memory.transcripts.read import read_source
+from osmia_memory.transcripts.sources import Source
+
+Known = Mapping[str, tuple[str, str]]  # run id -> version and extractor that are stored
+
+
+class Digest(NamedTuple):
+    """A run and what it says. `extraction` is None where this version of the run was known already."""
+
+    run: TaskRun
+    skipped: tuple[Skip, ...]
+    masked: Mapping[str, int]
+    events: int
+    extraction: heuristics.Extraction | None
+    vocabulary: tuple[str, ...]
+
+
+def digest(transcript: Transcript, known: Known | None = None) -> Digest:
+    """What the rules find in one transcript."""
+    run = transcript.run
+    is_known = known is not None and known.get(run.run_id) == (run.version, heuristics.EXTRACTOR)
+    extraction = None if is_known else heuristics.extract(transcript)
+    vocabulary = () if is_known else tuple(heuristics.vocabulary(transcript))
+    return Digest(run, tuple(transcript.skipped), dict(transcript.masked), len(transcript.events), extraction, vocabulary)
+
+
+def digests_of(source: Source, options: ReadOptions, known: Known) -> list[Digest | Skip]:
+    """The digests of all runs of one file; a `Skip` if it cannot be read."""
+    return [item if isinstance(item, Skip) else digest(item, known) for item in read_source(source, options)]
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer pickled sources with their pickled digests until `requests` closes; the options and the known runs come first."""
+    options, known = pickle.load(requests)
+    while True:
+        try:
+            source = pickle.load(requests)
+        except EOFError:
+            return
+        pickle.dump(digests_of(source, options, known), answers)
+        answers.flush()
