@@ -42,7 +42,7 @@ CODE_CHANGING: frozenset[str] = frozenset({"bug_fix", "feature", "refactor", "te
 class Signal:
     """One sign of how a run ended. Signals may disagree; disagreement lowers confidence.
 
-    `name` is one of exit_status, claim, tests, lint, build, limit, review, resolved, landed, given.
+    `name` is one of exit_status, claim, tests, lint, build, limit, review, resolved, landed, pr, given.
     """
 
     name: str
