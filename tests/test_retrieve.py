@@ -45,6 +45,17 @@ def test_the_matching_fact_comes_first_and_unrelated_ones_stay_out() -> None:
     assert not {TIMEZONE.content, LOCK.content} & set(shown)
 
 
+def test_the_folder_of_all_code_is_no_subject() -> None:
+    """A path in the task finds facts on that file, not those on any file beside it."""
+    task = "Refunds get a reason\n\nLet `refund` in src/acme_shop/refunds.py take a reason, and keep it."
+    refunds = a_fact("`refund` in `src/acme_shop/refunds.py` is called by the nightly job too.")
+    beside = a_fact("In `src/acme_shop/ledger.py` the edit `conn.commit()` was tried and taken back.")
+
+    assert contents(a_query(task, repo="acme/acme-shop"), [replace(f, owner="acme/acme-shop") for f in (refunds, beside)]) == [
+        refunds.content
+    ]
+
+
 @pytest.mark.parametrize(
     "task",
     [

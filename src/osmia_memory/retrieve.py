@@ -130,10 +130,18 @@ def _is_visible(fact: Fact, query: Query, now: datetime, interval_hours: int, th
 # --- relevance --------------------------------------------------------------------------------------------------------
 
 
+_LAYOUT = frozenset({"src", "lib", "pkg", "app", "apps", "packages", "python", "internal"})  # folders that hold a repository's whole code
+
+
 def _without_owner(weights: Mapping[str, float], query: Query) -> Mapping[str, float]:
-    """The repository's own name says nothing: each of its facts could hold it."""
-    own = similarity.terms(query.repo or "")
-    return {term: weight for term, weight in weights.items() if term not in own}
+    """The repository's own name says nothing, nor does its code's folder: each of its facts could hold them."""
+    own = set(similarity.terms(query.repo or ""))
+
+    def says_nothing(term: str) -> bool:
+        parts = [part for part in re.split(r"[/_.-]+", term) if part not in _LAYOUT]
+        return term in own or all(part in own or similarity.stem(part) in own for part in parts)
+
+    return {term: weight for term, weight in weights.items() if not says_nothing(term)}
 
 
 def _statistics(documents: Mapping[str, Mapping[str, int]]) -> Statistics:
