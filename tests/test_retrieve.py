@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from osmia_memory import embedding, retrieve, similarity
-from osmia_memory.models import Fact, Query
+from osmia_memory.models import Claim, Fact, Query
 from osmia_memory.testing import NOW, a_fact
 
 ROUNDING = a_fact("Invoice totals are rounded half to even in billing/totals.py; the tax tests depend on it.")
@@ -278,6 +278,19 @@ def test_a_far_weaker_fact_is_left_out() -> None:
     assert contents(a_query(), [faded]) == [faded.content]
 
 
+def test_of_facts_of_one_kind_that_single_runs_saw_three_are_enough() -> None:
+    """Which tests checked which file: the best three; what several runs saw is not counted."""
+    files = [f"billing/totals_{letter}.py" for letter in "abcdef"]
+    alike = [
+        replace(
+            a_fact(f"A change of `{f}`, invoice total rounding, was checked with `tests/{f}`."), claim=Claim(f, "checked by", "", "yes")
+        )
+        for f in files
+    ]
+    assert len(contents(a_query(), alike)) == 3
+    assert len(contents(a_query(), [replace(f, runs=2) for f in alike])) == 6
+
+
 # --- standing facts ---------------------------------------------------------------------------------------------------
 
 
@@ -299,9 +312,26 @@ def test_standing_facts_come_with_a_task_that_changes_code(task_type: Any) -> No
 
 def test_standing_facts_come_when_the_task_names_what_runs_know() -> None:
     """A symbol that occurred in this repository's runs shows that the task is on it."""
-    query = a_query("Remove parse_header from the module")
+    query = a_query("Let the harvester wait for rain")
     assert contents(query, STORE) == []
-    assert len(contents(query, STORE, known_terms=frozenset({"parse_header"}))) == 3
+    assert len(contents(query, STORE, known_terms=frozenset({"harvest", "rain"}))) == 3
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Add a --prune flag",
+        "Remove parseHeader",
+        "KeyError in src/tools/a.py",
+        "The LaTeX codebase",
+        "`x` is lost",
+        "Fix an exception in a callback",
+    ],
+)
+def test_standing_facts_come_when_the_task_reads_like_software_work(task: str) -> None:
+    """It was given for this repository, so it will need its tests, even if nobody worked on the subject before."""
+    assert len(contents(a_query(task), STORE)) == 3
+    assert contents(a_query(task, repo=None), STORE) == []
 
 
 @pytest.mark.parametrize("task_type", ["docs", "question", "review"])

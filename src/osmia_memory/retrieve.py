@@ -42,6 +42,7 @@ RECENCY_HOURS = 720
 RECENCY_EXPONENT = 0.25  # one voter among others: as a plain factor it drowns relevance
 AS_WELL = 0.95  # from this share of the other's relevance on, two facts match equally well
 MAX_STANDING = 3
+MAX_ALIKE = 3
 FREQUENT_RUNS = 3  # hit a failure that is called frequent, at least, and
 FREQUENT_SHARE = 0.2  # of the runs of the fact that most runs saw
 HIDDEN_TAGS = frozenset({"rule_proposal", "stale"})  # kept out of the block until a person decides
@@ -108,7 +109,11 @@ def rank(
     at_home = _is_on_this_repository(query, weights, statistics, known_terms)
     passing = [m for m in matches if m.relevance >= floor and (at_home or _is_grounded(m, weights, documents[m.fact.fact_id]))]
     strong = _without_repeats(_strong(_corroborated_first(passing)))
-    standing = _standing(query, matches, strong, min(MAX_STANDING, max_facts // 2)) if passing or at_home else []
+    standing = (
+        _standing(query, matches, strong, min(MAX_STANDING, max_facts // 2))
+        if passing or at_home or _is_about_code(query, weights, statistics, known_terms)
+        else []
+    )
     chosen = [(m, False) for m in strong[: max_facts - len(standing)]] + [(m, True) for m in standing]
     ranked = [Ranked(m.fact, m.score, {**m.parts, "floor": floor}, standing=extra) for m, extra in chosen]
     return _disputes(ranked, {f.fact_id: f for f in visible}, contradictions)
@@ -231,10 +236,15 @@ def _strong(matches: Sequence[_Match]) -> list[_Match]:
 
 
 def _without_repeats(matches: Iterable[_Match]) -> list[_Match]:
+    """No statement twice, and of single runs at most `MAX_ALIKE` that say the same of different things: the fourth is padding."""
     kept: list[_Match] = []
+    alike: Counter[str] = Counter()
     for m in matches:
-        if not any(similarity.same_statement(m.fact.content, other.fact.content) for other in kept):
-            kept.append(m)
+        kind = m.fact.claim.attribute if m.fact.claim and not _is_trusted(m.fact) else ""
+        if alike[kind] >= MAX_ALIKE or any(similarity.same_statement(m.fact.content, other.fact.content) for other in kept):
+            continue
+        kept.append(m)
+        alike[kind] += bool(kind)
     return kept
 
 
@@ -347,3 +357,9 @@ def _is_on_this_repository(query: Query, weights: Mapping[str, float], statistic
     generic = sum(1 for term in weights if term not in telling and statistics.frequencies.get(term))
     needed = GROUNDS + max(0, int(math.log10(max(statistics.documents, 1) / 100)))  # a large store holds many an everyday word
     return bool(named) and len(named) + generic / 2 >= min(needed, len(telling))
+
+
+def _is_about_code(query: Query, weights: Mapping[str, float], statistics: Statistics, known_terms: Collection[str]) -> bool:
+    """Whether the task, given for a repository, reads like software work, although nothing says that it is on this one."""
+    named = [term for term in similarity.telling(weights) if statistics.frequencies.get(term) or term in known_terms]
+    return query.repo is not None and similarity.signs_of_code(query.task) + min(1, len(named)) >= GROUNDS

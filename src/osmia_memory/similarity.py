@@ -149,6 +149,30 @@ def telling(weights: Mapping[str, float]) -> frozenset[str]:
     return frozenset(term for term in weights if term not in GENERIC_TERMS)
 
 
+# Words of software work that everyday texts hardly hold; those with an everyday meaning (file, class, branch, form) are left out.
+_CODE_WORDS = frozenset(
+    stem(word)
+    for word in """
+    api cli http https url json yaml toml xml html css sql regex unicode ascii utf endpoint backend frontend database schema migration config
+    configuration env parser parse parsing compiler compile syntax runtime exception traceback stacktrace segfault deadlock timeout async callback
+    handler middleware serializer serialize deserialize encoding decode cache daemon cron commit rebase repo repository git docker kubernetes
+    deploy deployment linter lint typecheck mypy pytest unittest mock dependency module function method subclass decorator kwarg parameter
+    boolean integer tuple dict array null nan pointer struct enum stdout stderr stdin filesystem directory symlink auth authentication oauth jwt
+    csrf websocket tcp webhook payload pagination refactor deprecate deprecated typo docstring readme changelog queryset orm sqlite postgres mysql
+    redis javascript typescript python golang rust django flask react npm crash bug bugfix regression codebase debug debugger latex
+    """.split()
+)
+_CODE_TOKEN = re.compile(
+    r"`[^`\n]+`|(?<![\w-])--[a-z][\w-]+|\b\w+\(\)|\b[A-Za-z]\w*_\w+|\b[\w/-]+\.(?:py|go|rs|tsx?|jsx?|java|kt|rb|c|cc|cpp|h|cs|php|swift|sql|sh|toml|ya?ml|json)\b"
+    r"|\b[a-z]{2,}[A-Z]\w+|\b[A-Z]\w*(?:Error|Exception|Warning)\b"
+)
+
+
+def signs_of_code(text: str) -> int:
+    """How much a task reads like software work: 2 for a name, flag or path of code in it, 1 for each word that hardly occurs elsewhere."""
+    return 2 * bool(_CODE_TOKEN.search(text)) + len(_CODE_WORDS & terms(text).keys())
+
+
 def terms(text: str) -> Counter[str]:
     """How often each term occurs in `text`."""
     found: Counter[str] = Counter()
