@@ -1,11 +1,13 @@
 """The product as a whole, for tests: runs as TaskRun JSON, a memory that read them, and the command line. Content is invented."""
 
 import contextlib
+import functools
 import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,8 +74,26 @@ def a_memory(folder: Path, tenant: str = "ticketing", *, now: datetime = NOW, na
     return Memory(folder / name, tenant, clock=FixedClock(now))
 
 
+@functools.cache
+def _an_empty_store() -> bytes:
+    """A store without knowledge, made once: making one takes longer than filling it."""
+    with tempfile.TemporaryDirectory() as folder:
+        memory = Memory(Path(folder) / "memory.duckdb", "ticketing")
+        memory.store.redaction_key()
+        return memory.store_path.read_bytes()
+
+
+def ready(memory: Memory) -> Memory:
+    """The same memory, with an empty store if it had none."""
+    if not memory.store_path.exists():
+        memory.store_path.write_bytes(_an_empty_store())
+    return memory
+
+
 def learn(memory: Memory, *runs: Mapping[str, Any], **options: Any) -> list[RunReport | Skip]:
     """Extract and store these runs."""
+    if not options.get("dry_run"):
+        ready(memory)
     return list(memory.extract(["-"], stdin=as_document(*runs), **options))
 
 

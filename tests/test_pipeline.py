@@ -2,14 +2,22 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from osmia_memory import pipeline
-from osmia_memory.digest import digest
+import pytest
+
+from osmia_memory import pipeline, reconcile
+from osmia_memory.digest import digest, digests_of
+from osmia_memory.extract import heuristics
 from osmia_memory.memory import Memory
 from osmia_memory.models import Insert, Reinforce, Retire, Skip
 from osmia_memory.pipeline import RunReport, Totals
-from osmia_memory.testing import Tape, a_run
+from osmia_memory.testing import NOW, Tape, a_run
+from osmia_memory.transcripts.context import ReadOptions
+from osmia_memory.transcripts.redact import Redactor
+from osmia_memory.transcripts.sources import Source
 from tests.product import (
     LINT,
     NO_JUST,
@@ -278,9 +286,57 @@ def test_the_order_of_import_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_one_call_or_many_make_no_difference(tmp_path: Path, demo_store: Path, demo_runs: Path) -> None:
-    """The shipped runs one by one, last first, know what they know together."""
-    files = sorted(p for p in demo_runs.rglob("*.json*") if not p.name.endswith(".outcome.json"))
+    """The shipped runs, engine by engine and last first, know what they know together."""
     memory = a_memory(tmp_path)
-    for path in reversed(files):
-        list(memory.extract([str(path)]))
+    for folder in sorted(demo_runs.iterdir(), reverse=True):
+        files = sorted(p for p in folder.iterdir() if not p.name.endswith(".outcome.json"))
+        list(memory.extract([str(path) for path in reversed(files)]))
     assert exported(memory) == exported(Memory(demo_store, "ticketing"))
+
+
+# --- what a model added -----------------------------------------------------------------------------------------------
+
+
+def with_a_model_s_word(memory: Memory, run: dict[str, Any]) -> str:
+    """Store a run as if a model had proposed one more fact; the fact's content."""
+    (found,) = [d for d in digests_of(Source("run.json", json.dumps(run).encode()), memory_options(memory), {}) if not isinstance(d, Skip)]
+    assert found.extraction is not None
+    proposed = replace(
+        found.extraction.candidates[0], content="Rounding happens once, in `totals.py`.", claim=None, source="llm:extract_facts@v1:abc123"
+    )
+    plan = reconcile.plan(found.run, (*found.extraction.candidates, proposed), {})
+    memory.store.apply(plan, recorded_at=NOW, extractor=heuristics.EXTRACTOR + "+extract_facts@v1:abc123")
+    return proposed.content
+
+
+def memory_options(memory: Memory) -> ReadOptions:
+    """How this memory reads transcripts."""
+    return ReadOptions(tenant=memory.tenant, redactor=Redactor(memory.store.redaction_key()))
+
+
+def test_what_a_model_said_of_a_run_outlives_new_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was paid for; rules that read the same version anew keep it, and the stored run still says so."""
+    memory = a_memory(tmp_path)
+    run = a_task_run("s1", PYTEST_FAILS, TESTS_RUN)
+    content = with_a_model_s_word(memory, run)
+    (unchanged,) = learn(memory, run)
+    assert isinstance(unchanged, RunReport)
+    assert unchanged.plan is None
+
+    monkeypatch.setattr(heuristics, "EXTRACTOR", "heuristics@newer")
+    (again,) = learn(memory, run)
+
+    assert isinstance(again, RunReport)
+    assert again.plan is not None
+    assert content in contents(memory)
+    assert memory.store.run_version("ticketing", again.run.run_id) == (again.run.version, "heuristics@newer+extract_facts@v1:abc123")
+
+
+def test_what_a_model_said_of_a_run_goes_with_the_version_it_read(tmp_path: Path) -> None:
+    """A grown file is another text; the model has to read it again."""
+    memory = a_memory(tmp_path)
+    content = with_a_model_s_word(memory, a_task_run("s1", PYTEST_FAILS, TESTS_RUN))
+
+    learn(memory, a_task_run("s1", PYTEST_FAILS, TESTS_RUN, LINT))
+
+    assert content not in contents(memory)

@@ -24,10 +24,15 @@ class Digest(NamedTuple):
     vocabulary: tuple[str, ...]
 
 
+def is_current(stored: tuple[str, str] | None, run: TaskRun) -> bool:
+    """Whether these rules have read this version of the run. What a model added stands behind a "+" in the stored extractor."""
+    return stored is not None and (stored[0], stored[1].partition("+")[0]) == (run.version, heuristics.EXTRACTOR)
+
+
 def digest(transcript: Transcript, known: Known | None = None) -> Digest:
     """What the rules find in one transcript."""
     run = transcript.run
-    is_known = known is not None and known.get(run.run_id) == (run.version, heuristics.EXTRACTOR)
+    is_known = known is not None and is_current(known.get(run.run_id), run)
     extraction = None if is_known else heuristics.extract(transcript)
     vocabulary = () if is_known else tuple(heuristics.vocabulary(transcript))
     return Digest(run, tuple(transcript.skipped), dict(transcript.masked), len(transcript.events), extraction, vocabulary)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from osmia_memory import ids, reconcile
-from osmia_memory.digest import Digest
+from osmia_memory.digest import Digest, is_current
 from osmia_memory.extract import heuristics
-from osmia_memory.models import Applied, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
+from osmia_memory.models import Applied, Candidate, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
 from osmia_memory.store.applying import state_after
 from osmia_memory.store.fact_store import FactStore
+from osmia_memory.store.reading import State
 
 _BATCH = 40  # runs written at once: planning and writing them holds the store for about 0.1 s
 _BATCH_SECONDS = 2.0
@@ -90,7 +91,7 @@ def store_runs(items: Iterable[Digest | Skip], store: FactStore, clock: Callable
         if any(run.run_id == earlier.run.run_id for earlier in waiting):  # a copy, or another version of a run of this batch
             yield from _write(waiting, store, clock(), known)
             waiting, started = [], time.monotonic()
-        if known.get(run.run_id) == (run.version, heuristics.EXTRACTOR):
+        if is_current(known.get(run.run_id), run):
             yield RunReport(item, None, Applied(unchanged=True))
             continue
         if item.extraction is None or (run.run_id in known and _is_older(run, store.run(tenant, run.run_id))):
@@ -119,17 +120,33 @@ def _write(waiting: Sequence[Digest], store: FactStore, now: datetime, versions:
     tenant = waiting[0].run.tenant_id
     found = [d.extraction or heuristics.Extraction((), ()) for d in waiting]
     named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for e in found for c in e.candidates}
+    extractors = [_extractor(versions.get(d.run.run_id), d.run) for d in waiting]
     plans: list[Plan] = []
     with store.session(write=True) as session:
         previous = {d.run.run_id: frozenset(session.facts_of_run(tenant, d.run.run_id)) for d in waiting if d.run.run_id in versions}
         touched = sorted(named.union(*previous.values()))
         state, tombstones = session.state_for(tenant, touched), frozenset(session.tombstones(tenant, touched))
-        for each, said in zip(waiting, found, strict=True):
+        for each, said, extractor in zip(waiting, found, extractors, strict=True):
             before = previous.get(each.run.run_id, frozenset())
-            plan = reconcile.plan(each.run, said.candidates, state, previous=before, tombstones=tombstones, discarded=said.discarded)
+            kept = told_by_model(state, before, each.run.run_id) if "+" in extractor else ()
+            plan = reconcile.plan(
+                each.run, (*said.candidates, *kept), state, previous=before, tombstones=tombstones, discarded=said.discarded
+            )
             state = state_after(state, plan)
             plans.append(plan)
         vocabularies = [d.vocabulary for d in waiting]
-        applied = session.apply_many(plans, recorded_at=now, extractor=heuristics.EXTRACTOR, vocabularies=vocabularies)
-    versions |= {d.run.run_id: (d.run.version, heuristics.EXTRACTOR) for d in waiting}
+        applied = session.apply_many(plans, recorded_at=now, extractors=extractors, vocabularies=vocabularies)
+    versions |= {d.run.run_id: (d.run.version, extractor) for d, extractor in zip(waiting, extractors, strict=True)}
     return [RunReport(d, plan, done) for d, plan, done in zip(waiting, plans, applied, strict=True)]
+
+
+def _extractor(stored: tuple[str, str] | None, run: TaskRun) -> str:
+    """These rules, and what a model has said of the same version of the run: newer rules are no reason to pay for it again."""
+    by_model = stored[1].partition("+")[2] if stored is not None and stored[0] == run.version else ""
+    return f"{heuristics.EXTRACTOR}+{by_model}" if by_model else heuristics.EXTRACTOR
+
+
+def told_by_model(state: State, fact_ids: Iterable[str], run_id: str) -> tuple[Candidate, ...]:
+    """The testimony of a run that a model proposed, among these facts."""
+    witnesses = [w for fact_id in sorted(fact_ids) if fact_id in state for w in state[fact_id][1]]
+    return tuple(w.candidate for w in witnesses if w.run_id == run_id and w.candidate.source.startswith("llm:"))

@@ -144,7 +144,7 @@ def test_many_plans_at_once_equal_one_after_the_other(store: FactStore) -> None:
         previous[run.run_id] = frozenset(d.witness.fact_id for d in plan.decisions if isinstance(d, Insert | Reinforce))
         state = state_after(state, plan)
         plans.append(plan)
-    applied = store.apply_many(plans, recorded_at=NOW, extractor=EXTRACTOR, vocabularies=[["make"]] * len(plans))
+    applied = store.apply_many(plans, recorded_at=NOW, extractors=[EXTRACTOR] * len(plans), vocabularies=[["make"]] * len(plans))
 
     assert len(applied) == 7
     assert store.generation() == 1

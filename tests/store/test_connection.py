@@ -200,7 +200,7 @@ def test_locked_store_names_file_and_holder(store: FactStore, theirs_read_only: 
 
     message = str(caught.value)
     assert repr(str(store.path)) in message
-    assert f"python{sys.version_info.major}" in message
+    assert "python" in message
     assert f"(pid {process.pid})" in message
     assert caught.value.retryable
 

@@ -78,7 +78,7 @@ def test_a_batch_in_one_transaction_is_much_faster_than_single_writes(tmp_path: 
                 session.apply(plan, recorded_at=NOW, extractor=EXTRACTOR)
 
     alone = fastest(one_by_one, repeats=1)
-    together = fastest(lambda: batch.apply_many(prepared, recorded_at=NOW, extractor=EXTRACTOR), repeats=1)
+    together = fastest(lambda: batch.apply_many(prepared, recorded_at=NOW, extractors=[EXTRACTOR] * len(prepared)), repeats=1)
 
     assert together < alone / 2
     assert batch.states(TENANT) == single.states(TENANT)
@@ -90,6 +90,6 @@ def test_small_writes_do_not_swell_the_file(store: FactStore) -> None:
     for plan in prepared:
         store.apply(plan, recorded_at=NOW, extractor=EXTRACTOR)
     at_once = FactStore(store.path.parent / "at_once.duckdb")
-    at_once.apply_many(prepared, recorded_at=NOW, extractor=EXTRACTOR)
+    at_once.apply_many(prepared, recorded_at=NOW, extractors=[EXTRACTOR] * len(prepared))
 
     assert store.path.stat().st_size < 4 * at_once.path.stat().st_size

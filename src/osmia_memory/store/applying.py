@@ -34,20 +34,27 @@ class Applying(Operations):
         Raises:
             TenantError: the run has no tenant, or a fact of the plan another one.
         """
-        return self.apply_many([plan], recorded_at=recorded_at, extractor=extractor, vocabularies=[vocabulary])[0]
+        return self.apply_many([plan], recorded_at=recorded_at, extractors=[extractor], vocabularies=[vocabulary])[0]
 
     def apply_many(
-        self, plans: Sequence[Plan], *, recorded_at: datetime, extractor: str = "", vocabularies: Sequence[Iterable[str]] | None = None
+        self,
+        plans: Sequence[Plan],
+        *,
+        recorded_at: datetime,
+        extractors: Sequence[str] | None = None,
+        vocabularies: Sequence[Iterable[str]] | None = None,
     ) -> list[Applied]:
         """What `apply` does to one plan after the other, in one transaction; several times faster.
 
-        Each plan has to be made of the state after the plan before it. `vocabularies` are as many as plans.
+        Each plan has to be made of the state after the plan before it. `extractors` and `vocabularies` are as many as plans.
         """
+        readers = [""] * len(plans) if extractors is None else extractors
         words = [()] * len(plans) if vocabularies is None else vocabularies
         for plan in plans:
             _check(plan)
+        entries = [RunEntry(p.run, tuple(v), x) for p, v, x in zip(plans, words, readers, strict=True)]
         with self._open_for_writing() as connection:
-            batch = _gather(connection, list(zip(plans, words, strict=True)), extractor)
+            batch = _gather(connection, list(zip(plans, entries, strict=True)))
             if any(not done.unchanged for done in batch.applied):
                 with self._transaction(connection):
                     write(connection, batch, recorded_at)
@@ -118,7 +125,7 @@ class Batch:
         return Applied(kinds.count(Insert), kinds.count(Reinforce), kinds.count(Retire))
 
 
-def _gather(connection: Connection, plans: Sequence[tuple[Plan, Iterable[str]]], extractor: str) -> Batch:
+def _gather(connection: Connection, plans: Sequence[tuple[Plan, RunEntry]]) -> Batch:
     run_ids = [plan.run.run_id for plan, _ in plans if plan.run.run_id != MANUAL_RUN]
     rows = connection.execute(
         "SELECT run_id, version, extractor, no, recorded_at FROM runs WHERE run_id IN (SELECT unnest(?::VARCHAR[]))",
@@ -127,14 +134,14 @@ def _gather(connection: Connection, plans: Sequence[tuple[Plan, Iterable[str]]],
     stored = {row[0]: RunVersion(row[1], row[2]) for row in rows}
     retracted = {row[0] for row in connection.execute("SELECT fact_id FROM tombstones").fetchall()}
     batch = Batch(stored_runs={row[0]: (row[3], row[4]) for row in rows})
-    for plan, vocabulary in plans:
-        wanted = RunVersion(plan.run.version, extractor)
+    for plan, entry in plans:
+        wanted = RunVersion(plan.run.version, entry.extractor)
         if stored.get(plan.run.run_id) == wanted:
             batch.applied.append(Applied(unchanged=True))
             continue
         if plan.run.run_id != MANUAL_RUN:
             stored[plan.run.run_id] = wanted
-        batch.applied.append(batch.add(plan, RunEntry(plan.run, tuple(vocabulary), extractor), retracted))
+        batch.applied.append(batch.add(plan, entry, retracted))
     return batch
 
 

@@ -14,6 +14,7 @@ from osmia_memory.store.applying import Applying
 from osmia_memory.store.checking import Checking
 from osmia_memory.store.editing import Editing
 from osmia_memory.store.forgetting import Fold, Forgetting
+from osmia_memory.store.ledger import Ledger
 from osmia_memory.store.lexical import Searching
 from osmia_memory.store.operations import Connection, checked_tenant, of_tenant
 from osmia_memory.store.reading import Reading
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from osmia_memory.store.rows import Row
 
 
-class _AllOperations(Reading, Searching, Applying, Editing, Checking):
+class _AllOperations(Reading, Searching, Applying, Editing, Checking, Ledger):
     """Every operation, wherever its connection comes from."""
 
 

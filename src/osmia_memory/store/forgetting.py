@@ -110,6 +110,9 @@ def _forget(connection: Connection, scope: _Scope, fold: Fold) -> Forgotten:
     for table in ("witnesses", "evidence"):
         connection.execute(f"DELETE FROM {table} WHERE {runs}", [scope.runs])
     connection.execute("DELETE FROM runs WHERE no IN (SELECT unnest(?::BIGINT[]))", [scope.runs])
+    connection.execute(
+        "DELETE FROM chunks WHERE run_id IN (SELECT unnest(?::VARCHAR[]))", [scope.run_ids]
+    )  # `requests` stay: money was spent
     within = "IN (SELECT unnest($ids::VARCHAR[]))"
     connection.execute(f"DELETE FROM edges WHERE from_id {within} OR to_id {within}", {"ids": scope.run_ids})
     facts = _facts_by_number(connection, touched.union(scope.facts))

@@ -100,7 +100,25 @@ def _imported_statistics(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics)
+def _model_pass(connection: duckdb.DuckDBPyConnection) -> None:
+    """The state of each part of a run that a model was asked about, and every request with its cost."""
+    connection.execute(
+        """
+        CREATE TABLE chunks (
+            tenant_id VARCHAR NOT NULL, run_id VARCHAR NOT NULL, prompt VARCHAR NOT NULL, chunk_key VARCHAR NOT NULL, number INTEGER NOT NULL,
+            parts INTEGER NOT NULL, state VARCHAR NOT NULL, model VARCHAR NOT NULL, detail VARCHAR NOT NULL, recorded_at TIMESTAMP NOT NULL
+        );
+        CREATE TABLE requests (
+            tenant_id VARCHAR NOT NULL, run_id VARCHAR NOT NULL, prompt VARCHAR NOT NULL, chunk_key VARCHAR NOT NULL, position INTEGER NOT NULL,
+            model VARCHAR NOT NULL, state VARCHAR NOT NULL, tokens_in BIGINT NOT NULL, tokens_out BIGINT NOT NULL,
+            cost_usd DOUBLE,                -- NULL: no known price
+            latency_s DOUBLE NOT NULL, error VARCHAR NOT NULL, recorded_at TIMESTAMP NOT NULL
+        );
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass)
 NEWEST = len(STEPS)
 
 
