@@ -75,14 +75,24 @@ _REQUESTS = {
 class Ledger(Operations):
     """Reads and writes of the model pass's own records."""
 
-    def record_chunk(self, tenant: str, chunk: ChunkState, requests: Sequence[Request], *, at: datetime) -> None:
-        """Replace the chunk's state and add its requests, in one transaction."""
+    def record_requests(self, tenant: str, run_id: str, prompt: str, key: str, requests: Sequence[Request], *, at: datetime) -> None:
+        """Add the requests that one part of a run took."""
         whose, moment = checked_tenant(tenant), codec.to_utc(at)
-        key = codec.storable_deep([whose, chunk.run_id, chunk.prompt, chunk.key])
         with self._writing() as connection:
-            connection.execute("DELETE FROM chunks WHERE tenant_id = ? AND run_id = ? AND prompt = ? AND chunk_key = ?", key)
-            insert(connection, "chunks", _CHUNKS, [(*key, chunk.number, chunk.parts, chunk.state, chunk.model, chunk.detail, moment)])
-            insert(connection, "requests", _REQUESTS, [(*key, n, *request, moment) for n, request in enumerate(requests)])
+            rows = [(whose, run_id, prompt, key, n, *request, moment) for n, request in enumerate(requests)]
+            insert(connection, "requests", _REQUESTS, rows)
+
+    def record_chunks(self, tenant: str, chunks: Sequence[ChunkState], *, at: datetime) -> None:
+        """Replace the states of these parts, in one transaction."""
+        whose, moment = checked_tenant(tenant), codec.to_utc(at)
+        if not chunks:
+            return
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM chunks WHERE tenant_id = ? AND [run_id, prompt, chunk_key] IN (SELECT unnest(?::VARCHAR[][]))",
+                [whose, codec.storable_deep([[c.run_id, c.prompt, c.key] for c in chunks])],
+            )
+            insert(connection, "chunks", _CHUNKS, [(whose, *chunk, moment) for chunk in chunks])
 
     def chunk_states(self, tenant: str, run_ids: Iterable[str], prompt: str) -> dict[tuple[str, str], str]:
         """(run id, chunk key) -> state."""
