@@ -120,7 +120,7 @@ def accident(view: View) -> Iterator[Finding]:
             Claim(step.main.program, "accident", sign.kind, "seen"),
             (cite_result(view, step, sign.line),),
             scope="engine",
-            tags=("environment",),
+            tags=("environment", "corroborate"),  # one bad moment is nobody's business; several may be the machine's habit
             strength=-0.1,
         )
 
@@ -132,5 +132,5 @@ def _tool(simple: Simple) -> str:
 RULES = (
     Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
     Rule("sandboxed", 1, 0.65, 0.01, "depends on the engine's settings of that run", sandboxed),
-    Rule("accident", 1, 0.6, 0.05, "true of that moment", accident),
+    Rule("accident", 2, 0.6, 0.05, "true of that moment", accident),
 )
