@@ -48,6 +48,14 @@ def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
     return [_redacted(v, redact) for v in value] if isinstance(value, list) else value
 
 
+def _shown(ranked: Sequence[Ranked], text: str, provenance: bool) -> tuple[Ranked, ...]:
+    """Those of the facts whose lines are in the block: the budget may have left some out."""
+    lines = text.splitlines()
+    if text.count("\n- ") == len(ranked):
+        return tuple(ranked)
+    return tuple(r for r in ranked if render.prior_knowledge([r], provenance=provenance).splitlines()[-1] in lines)
+
+
 def utc_now() -> datetime:
     """The clock that `Memory` uses unless it is given one."""
     return datetime.now(UTC)
@@ -173,7 +181,7 @@ class Memory:
         )
         budget = self.settings.max_block_tokens if budget_tokens is None else budget_tokens
         text = render.prior_knowledge(ranked, budget_tokens=budget, provenance=provenance)
-        return Block(text, tuple(ranked), known)
+        return Block(text, _shown(ranked, text, provenance), known)
 
     def _candidates(self, query: Query) -> tuple[bool, list[Fact], retrieve.Statistics | None, set[str]]:
         """(is the repository, or without one the tenant, known; facts to rank, term statistics if they are a shortlist, terms of the task that occur in its runs)."""
@@ -377,7 +385,10 @@ class Memory:
     # --- statistics -------------------------------------------------------------------------------------------------------
 
     def statistics(self, *, repo: str | None = None) -> dict[str, Any]:
-        """Counts and rates over the stored runs: `groups`, `patterns` and `profiles` with their sample counts and intervals."""
+        """Counts and rates over the stored runs: `groups`, `patterns` and `profiles` with their sample counts and intervals.
+
+        Patterns and profiles that were imported without their runs come after those of the runs; a profile only where no run speaks.
+        """
         from osmia_memory import aggregate
 
         there = self._has_store()
@@ -388,12 +399,15 @@ class Memory:
             for f in figures
             if f.parent_session_id is None and f.started_at and repo in (None, f.repo)
         ]
+        profiles = aggregate.profiles(rows)
+        other_patterns, other_profiles = self.store.imported_statistics(self.tenant) if there else ([], [])
+        seen = {(p.engine, p.model) for p in profiles}
         names = (("repo",), ("repo", "engine"), ("repo", "task_type"), ("engine", "model"), ("language",))
         return {
             "runs": len(rows),
             "facts": len(facts),
             "corroborated": sum(f.runs >= 2 for f in facts),
             "groups": [stats for name in names for stats in aggregate.group(rows, name)],
-            "patterns": aggregate.patterns(rows, self.tenant),
-            "profiles": aggregate.profiles(rows),
+            "patterns": [*aggregate.patterns(rows, self.tenant), *(p for p in other_patterns if repo in (None, p.group.get("repo")))],
+            "profiles": [*profiles, *(p for p in other_profiles if repo is None and (p.engine, p.model) not in seen)],
         }

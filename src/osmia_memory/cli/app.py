@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from osmia_memory.errors import ConfigError, OsmiaMemoryError, TenantError
+from osmia_memory.errors import ConfigError, InputError, OsmiaMemoryError, TenantError
 
 # Which module holds a command. A call imports the module of its command alone: a query is not to pay for the reading of transcripts.
 COMMANDS = {
@@ -76,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         _fail(error, 1)
     except OSError as error:  # a full disk, an impossible path
         _fail(error, 1)
+    except RecursionError:
+        _fail(InputError("the input is nested too deeply to be read"), 1)
 
 
 def _fail(error: Exception, status: int) -> None:

@@ -113,7 +113,7 @@ def list_facts(
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="success_pattern, failure_pattern, repo_quirk or general.")] = None,
     min_runs: Annotated[int, typer.Option("--min-runs", min=1, help="Only facts that at least so many independent runs support.")] = 1,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, most recent first.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
     as_json: JsonOption = False,
     store: StoreOption = None,
     tenant: TenantOption = None,
@@ -224,7 +224,9 @@ def _profile_line(profile: Any) -> str:
     name = profile.engine + (f" ({profile.model})" if profile.model else "")
     if profile.success_rate is None:
         return f"  {name}: {profile.sample_count} runs, insufficient data"
-    text = f"  {name}: {profile.sample_count} runs, {profile.success_rate:.0%} success ({profile.interval[0]:.0%} to {profile.interval[1]:.0%})"
+    text = f"  {name}: {profile.sample_count} runs, {profile.success_rate:.0%} success"
+    if profile.interval is not None:
+        text += f" ({profile.interval[0]:.0%} to {profile.interval[1]:.0%})"
     for label, lines in (("strong", profile.strengths), ("weak", profile.weaknesses)):
         text += "".join(f"\n    {label}: {line}" for line in lines)
     return text

@@ -45,6 +45,7 @@ def session(
     """
     environment = os.environ if environment is None else environment
     with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         settings, configured = config.load(config_file, environment)
     for warning in told:
         say(f"warning: {warning.message}")
