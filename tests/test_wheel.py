@@ -96,7 +96,6 @@ def test_the_installed_program_works_elsewhere(programs: Path, tmp_path: Path) -
     assert sorted(p.name for p in tmp_path.iterdir()) == ["memory.duckdb"]
 
 
-@pytest.mark.xfail(strict=True, reason="the symlink to prompts/ is lost in the source archive")
 def test_a_wheel_built_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
     """Whoever installs the source archive gets every file."""
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)

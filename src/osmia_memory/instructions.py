@@ -9,7 +9,7 @@ from typing import Literal
 
 _READ_CHARS = 5000  # far more than is ever shown of one text
 
-_LEAD = r"(?:^|[.;:!?]\s+|[-–—]\s+)(?:please\s+|always\s+|never\s+|just\s+|simply\s+|first\s*,?\s+|now\s+|you\s+(?:must|should|have\s+to|need\s+to)\s+|make\s+sure\s+(?:to|you)\s+)*"
+_LEAD = r"(?:^|[.;:!?>]\s*|[-–—]\s+)(?:please\s+|always\s+|never\s+|just\s+|simply\s+|first\s*,?\s+|now\s+|you\s+(?:must|should|have\s+to|need\s+to)\s+|make\s+sure\s+(?:to|you)\s+)*"
 # Kept as text: `re` compiles and remembers them at their first use, and importing this module costs nothing.
 _ORDERS = (
     # against what the reader was told before

@@ -562,3 +562,5 @@ def test_lines_in_lines_out() -> None:
         redact_lines(['{"text": ""}', '{"txt": 1}'], out.append, Redactor(KEY))
     with pytest.raises(RowError, match="make it a string"):
         redact_lines(['{"text": 1}'], out.append, Redactor(KEY))
+    with pytest.raises(RowError, match="line 1"):
+        redact_lines(["[" * 100_000], out.append, Redactor(KEY))

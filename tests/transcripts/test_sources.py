@@ -3,6 +3,7 @@
 import gzip
 import io
 import lzma
+import os
 import tarfile
 from pathlib import Path
 
@@ -139,3 +140,28 @@ def test_zstd_is_named_unless_the_plain_file_lies_beside_it(tmp_path: Path):
     assert names([str(tmp_path)]) == ["SKIP compressed with zstd, which is not read here: unpack it first (`zstd -d FILE`)"]
     (tmp_path / "a.jsonl").write_bytes(b"{}")
     assert names([str(tmp_path)]) == ["a.jsonl"]
+
+
+def test_zstd_under_another_name_is_named_too(tmp_path: Path):
+    """By its content, whatever its suffix."""
+    (tmp_path / "a.jsonl").write_bytes(b"\x28\xb5\x2f\xfdxxxx")
+    assert names([str(tmp_path / "a.jsonl")]) == ["SKIP compressed with zstd, which is not read here: unpack it first (`zstd -d FILE`)"]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path):
+    """Named, it is a skip; in a folder it is passed over like a socket or a device."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.jsonl").write_bytes(b"{}")
+    assert names([str(tmp_path / "pipe")]) == ["SKIP no regular file, and not waited for; give a file, or `-` for stdin"]
+    assert names([str(tmp_path)]) == ["a.jsonl"]
+
+
+def test_the_output_of_a_command_can_be_given_as_a_file():
+    """What a shell passes for `<(command)`."""
+    reader, writer = os.pipe()
+    os.write(writer, b'{"n": 1}')
+    os.close(writer)
+    (source,) = sources([f"/dev/fd/{reader}"])
+    os.close(reader)
+    assert isinstance(source, Source)
+    assert source.data == b'{"n": 1}'

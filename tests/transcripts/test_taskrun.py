@@ -224,3 +224,27 @@ def test_what_only_looks_like_a_run_is_not_taken_for_one():
     """An `events` list of something else."""
     with pytest.raises(TranscriptError, match="none of the known formats"):
         read_many(b'{"events": [{"kind": "click"}], "page": "/"}')
+
+
+@pytest.mark.parametrize("verdict", ["changes requested", "CHANGES_REQUESTED", "change-request", "requested changes", "not approved"])
+def test_a_review_that_asks_for_changes_is_no_success(verdict: str):
+    """Reviewers and forges spell it in several ways."""
+    assert read_one(document(outcome=None, review="approved")).run.outcome == "success"
+    assert read_one(document(outcome=None, review=verdict)).run.outcome == "failure"
+
+
+def test_every_text_of_a_run_is_redacted():
+    """Not only events: ids, the engine's name and the surroundings may hold a home folder or a token too."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
+    names = ("engine", "session_id", "parent_session_id", "repo", "model", "branch", "base_commit", "language", "title", "description", "cwd")
+    run = read_one(document(**dict.fromkeys(names, f"x {token}"), environment={"interpreter": token}, labels=[token])).run
+    assert token not in repr(run)
+    nameless = {key: value for key, value in RUN.items() if key != "session_id"}
+    assert "/home/ada" not in repr(read_one(json.dumps(nameless).encode(), "/home/ada/x.json").run)
+
+
+def test_what_was_masked_is_counted_for_each_run_of_a_file():
+    """The second run of a file does not answer for the secrets of the first."""
+    lines = [json.dumps({**RUN, "session_id": name, "title": text}) for name, text in (("a", "in /home/ada/x"), ("b", "nothing here"))]
+    first, second = read_many("\n".join(lines).encode(), "runs.jsonl")
+    assert first.masked["home"] > second.masked.get("home", 0)

@@ -155,11 +155,11 @@ def _connect(path: Path, *, write: bool, may_upgrade: bool, wait: "_Wait") -> Co
 
 
 def _is_current(connection: Connection, path: Path, *, upgrade: bool) -> bool:
-    if migrations.is_foreign(connection):
+    version = migrations.version_of(connection)
+    if version == 0 and migrations.is_foreign(connection):
         raise StoreCorruptError(
             f"{str(path)!r} is a DuckDB database but not a store of this package; it was left as it is. Pass another file with `--store`"
         )
-    version = migrations.version_of(connection)
     if version > migrations.NEWEST:
         raise _newer(path, f"its schema is version {version}, this release knows {migrations.NEWEST}")
     if version < migrations.NEWEST and upgrade:

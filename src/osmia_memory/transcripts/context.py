@@ -5,7 +5,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 
 from osmia_memory import ids
@@ -131,7 +131,9 @@ class Context:
             signals=signals,
             source=self.source.name,
         )
-        return Transcript(self._redacted(run), events, self.skips.result(), self._masked_here())
+        read = Transcript(self._redacted(run), events, self.skips.result(), self._masked_here())
+        self.masked = Counter(self.options.redactor.counts)  # what the next run of this file masks is its own
+        return read
 
     def _times(self, found: Findings, events: Iterable[Event]) -> tuple[datetime, datetime, bool]:
         first, last = span([found.started_at, found.finished_at, *(e.ts for e in events)])
@@ -158,7 +160,14 @@ class Context:
         return replace(
             run,
             repo=run.repo and redact(run.repo),
+            engine=redact(run.engine),
             model=run.model and redact(run.model),
+            session_id=redact(run.session_id),
+            segment=redact(run.segment),
+            parent_session_id=run.parent_session_id and redact(run.parent_session_id),
+            base_commit=run.base_commit and redact(run.base_commit),
+            language=run.language and redact(run.language),
+            environment=Environment(*(value and redact(value) for value in astuple(run.environment))),
             title=redact(run.title),
             branch=run.branch and redact(run.branch),
             cwd=run.cwd and redact(run.cwd),

@@ -133,7 +133,7 @@ def _sign(signal: Signal) -> bool | None:
                 else None
             )
         case "review":
-            bad = re.search(r"incorrect|reject|request(?:ed)?[ _]changes|fail", value)
+            bad = re.search(r"incorrect|reject|request(?:ed)?[ _-]changes|changes?[ _-]request|not (?:approv|accept)|fail", value)
             return False if bad else True if re.search(r"correct|approv|lgtm|pass|accept", value) else None
         case _:
             return None

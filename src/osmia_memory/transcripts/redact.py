@@ -200,7 +200,7 @@ def redact_lines(lines: Iterable[str], write: Callable[[str], object], redactor:
             continue
         try:
             text = json.loads(line)["text"]
-        except (ValueError, KeyError, TypeError) as e:
+        except (ValueError, KeyError, TypeError, RecursionError) as e:
             raise RowError(f'line {number}: expected a JSON object with "text", one a line') from e
         if not isinstance(text, str):
             raise RowError(f'line {number}: "text" is {type(text).__name__}; make it a string')

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from stat import S_ISREG
 from typing import BinaryIO
 
 from osmia_memory.models import Skip
@@ -35,6 +36,7 @@ _QUIET_SUFFIXES = frozenset({"md", "txt", "log", "out", "err"})  # read, and pas
 _DAMAGE = (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, OSError)
 _Opener = Callable[[], BinaryIO]
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_GIVEN_STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,13 @@ def _from_file(path: Path, walked: bool) -> Iterator[Source | Skip]:
     name = str(path)
     try:
         stat = path.stat()
+        if not (S_ISREG(stat.st_mode) or str(path).startswith(_GIVEN_STREAMS)):
+            if not walked:
+                yield Skip(name, "no regular file, and not waited for; give a file, or `-` for stdin")
+            return
+        if not S_ISREG(stat.st_mode):  # `<(command)` of a shell: it can be read once, from its start to its end
+            yield from _plain(name, path.read_bytes(), {}, None, walked)
+            return
         archive = _holds_tar(lambda: path.open("rb"))
         if not archive and stat.st_size > MAX_FILE_BYTES:
             yield Skip(name, f"{stat.st_size / 1e9:.1f} GB: larger than the limit of {MAX_FILE_BYTES // 2**30} GiB")
@@ -140,7 +149,8 @@ def _from_file(path: Path, walked: bool) -> Iterator[Source | Skip]:
 def _plain(name: str, data: bytes, siblings: Mapping[str, bytes], mtime: datetime | None, walked: bool) -> Iterator[Source | Skip]:
     """A file that is no archive, unpacked if it is compressed by itself."""
     if data.startswith(_ZSTD):
-        if name.rsplit("/", 1)[-1].removesuffix(".zst") not in siblings:  # the plain file wins where both exist
+        base = name.rsplit("/", 1)[-1]
+        if base.removesuffix(".zst") == base or base.removesuffix(".zst") not in siblings:  # the plain file wins where both exist
             yield Skip(name, "compressed with zstd, which is not read here: unpack it first (`zstd -d FILE`)")
         return
     if _is_compressed(data[:6]):

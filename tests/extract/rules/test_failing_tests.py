@@ -41,6 +41,13 @@ def test_the_failure_that_the_run_was_to_cure_is_no_baseline() -> None:
     assert found(failing_tests.baseline, tape) == []
 
 
+def test_a_nameless_failure_that_the_run_cured_is_no_baseline() -> None:
+    """A summary without names that goes green under the same command was the task too."""
+    tape = Tape().sh("bin/test tests/test_tz.py", "1 failed, 3 passed in 0.1s", 1).edit("shop/tz.py")
+    assert found(failing_tests.baseline, tape) != []
+    assert found(failing_tests.baseline, tape.sh("bin/test tests/test_tz.py", "4 passed in 0.1s")) == []
+
+
 def test_a_test_the_run_wrote_is_no_baseline() -> None:
     """A reproduction is meant to fail."""
     tape = Tape().create("tests/test_tz.py").sh("pytest tests/test_tz.py", RED, 1)

@@ -36,5 +36,5 @@ def test_accidents_of_the_moment_are_tagged_as_such() -> None:
     (finding,) = sandbox.accident(
         view(Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: example.org", 128).transcript())
     )
-    assert finding.tags == ("environment",)
+    assert finding.tags == ("environment", "corroborate")
     assert finding.scope == "engine"

@@ -37,7 +37,7 @@ def baseline(view: View) -> Iterator[Finding]:
         if v.passed or not _is_unmodified(view, run.step):
             continue
         again = [f for f in v.failing if f.test_id not in cured and not made_here(view, f.test_id)]
-        if v.failing and not again:
+        if (v.failing and not again) or (not v.failing and _passes_later(view, run)):
             continue
         if again and len(again) <= _MANY and v.failed <= _MANY:
             yield from (_old_test(view, run, f) for f in again if f.test_id not in done)
@@ -102,6 +102,11 @@ def _cured(view: View) -> frozenset[str]:
             if later.main.text == run.main.text and (later.verdict.passed or later.verdict.failing):
                 cured |= {f.test_id for f in run.verdict.failing} - {f.test_id for f in later.verdict.failing}
     return frozenset(cured)
+
+
+def _passes_later(view: View, run: TestRun) -> bool:
+    """The same command went green afterwards: what failed was the task."""
+    return any(r.at > run.at and r.main.text == run.main.text and r.verdict.passed for r in view.test_runs)
 
 
 def _is_unmodified(view: View, step: Step) -> bool:
