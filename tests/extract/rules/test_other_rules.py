@@ -105,8 +105,18 @@ def test_an_edit_that_broke_tests_and_was_taken_back_is_a_dead_end() -> None:
     assert found(changes.dead_end, back_again) == []
     tape.edit("shop/cart.py", "total = sum(prices)").sh("pytest tests/test_cart.py", "4 passed in 0.1s")
     assert found(changes.dead_end, tape) == [
-        "In `shop/cart.py` the edit `total = sum(prices, start=None)` was tried and taken back: `tests/test_cart.py::test_sum` failed with it; another change passed."
+        "In `shop/cart.py` the edit `total = sum(prices, start=None)` was tried and taken back: `tests/test_cart.py::test_sum` failed with it (TypeError); another change passed."
     ]
+
+
+def test_of_a_diff_the_line_that_was_added_is_what_was_tried() -> None:
+    """The lines around it were there before."""
+    patch = '@@\n     self.db = connect(path, timeout=5)\n+    self.db.execute("pragma locking_mode = exclusive")\n'
+    red = "FAILED tests/test_cart.py::test_sum - Locked: database is locked\n== 1 failed, 3 passed in 0.1s =="
+    tape = Tape().edit("shop/cart.py", patch).sh("pytest tests/test_cart.py", red, 1).sh("git checkout shop/cart.py")
+    tape.edit("shop/cart.py", "total = sum(prices)").sh("pytest tests/test_cart.py", "4 passed in 0.1s")
+    (content,) = found(changes.dead_end, tape)
+    assert "the edit `self.db.execute(" in content
 
 
 def test_files_changed_together_need_a_success_and_a_common_name() -> None:

@@ -107,3 +107,14 @@ def test_the_reproduction_that_the_task_describes_is_no_set_up_problem() -> None
     trace = 'Traceback (most recent call last):\n  File "/home/dev/shop/shop/registry.py", line 9, in get\nshop.errors.RegistryNotReady: registry is not loaded'
     tape = Tape(run).create("try_it.py").sh("python try_it.py", trace, 1).create("try_it.py", "print(2)").sh("python try_it.py", "done")
     assert found(own_scripts.script_setup, tape) == []
+
+
+def test_of_a_chain_the_command_that_got_the_option_was_the_refused_one() -> None:
+    """Another command of the same interpreter came before it."""
+    tape = (
+        Tape()
+        .sh("python3 fixtures/old.py a.db && PYTHONPATH=src python3 -m shop.cli migrate a.db", "shop: refusing without --backup FILE", 2)
+        .sh("PYTHONPATH=src python3 -m shop.cli migrate a.db --backup b.db", "done")
+    )
+    (content,) = found(setup.told_what_to_add, tape)
+    assert content.startswith("`PYTHONPATH=src python3 -m shop.cli migrate a.db` is refused here")

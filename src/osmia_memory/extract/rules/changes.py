@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import cite_command, cite_result, made_here, one_line, short_test, written_here
+from osmia_memory.extract.rules.common import cite_command, cite_result, in_brackets, made_here, one_line, short_test, written_here
 from osmia_memory.extract.rules.how_to_test import share_a_name
 from osmia_memory.extract.shell import parse
 from osmia_memory.extract.view import Step, View
@@ -94,7 +94,7 @@ def dead_end(view: View) -> Iterator[Finding]:
             continue
         first = failing.verdict.failing[0]
         yield Finding(
-            f"In `{path}` the edit `{tried}` was tried and taken back: `{first.test_id}` failed with it; another change passed.",
+            f"In `{path}` the edit `{tried}` was tried and taken back: `{first.test_id}` failed with it{in_brackets(first)}; another change passed.",
             "failure_pattern",
             Claim(path, "dead end", "", re.sub(r"\W+", " ", tried).strip()[:80]),
             (view.cite(view.transcript.events[edit.at], tried), cite_result(view, failing, first.test_id), cite_command(view, step)),
@@ -114,9 +114,10 @@ def _came_back(view: View, reverted: Step, tried: str) -> bool:
 def _tried(event: Event) -> str | None:
     """The most telling line an edit brought in, short enough to quote."""
     old = str(event.args.get("old_string") or "")
-    lines = [
-        line.strip(" \t+") for line in event.text.splitlines() if line.strip() and line.strip() not in old and not line.startswith("-")
-    ]
+    written = event.text.splitlines()
+    if any(line.startswith("+") for line in written):  # a diff: its other lines were there before
+        written = [line for line in written if line.startswith("+")]
+    lines = [line.strip(" \t+") for line in written if line.strip() and line.strip() not in old and not line.startswith("-")]
     script = re.search(r"sed -i[^'\"]*(['\"])(.{8,100}?)\1", event.text) if event.kind == "command" else None
     if script:
         return script[2]
@@ -308,7 +309,7 @@ RULES = (
     Rule("check_rejects", 1, 0.75, 0.01, "the check said so, and passed once it was met", check_rejects),
     Rule("swept_in", 1, 0.8, 0.01, "the submitted patch shows it", swept_in),
     Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
-    Rule("dead_end", 1, 0.65, 0.01, "the agent's own reason", dead_end),
+    Rule("dead_end", 2, 0.65, 0.01, "the agent's own reason", dead_end),
     Rule("changed_together", 1, 0.6, 0.01, "one change; more runs must say so", changed_together),
     Rule("needed_too", 1, 0.75, 0.01, "a test failed without the other file and passed with it", needed_too),
     Rule("rejected", 1, 0.8, 0.01, "the check said so", rejected),

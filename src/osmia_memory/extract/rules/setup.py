@@ -186,7 +186,8 @@ def _added(view: View, step: Step, later: Step) -> _Addition | None:
     """What `later` added to a command of `step` that the refusal had named, if little else differs."""
     if view.edits_between(step.index, later.index):
         return None
-    for refused in parse(step.line):
+    found: list[tuple[int, int, _Addition]] = []
+    for n, refused in enumerate(parse(step.line)):
         for works in parse(later.line):
             if (
                 works.program != refused.program
@@ -197,9 +198,10 @@ def _added(view: View, step: Step, later: Step) -> _Addition | None:
             more = [w for w in (*works.env, *works.argv) if w not in (*refused.env, *refused.argv)]
             wanted = [w for w in more if re.match(r"--?\w|[A-Z_]+=", w) and w.partition("=")[0] in step.output]
             line = next((x.strip() for x in step.output.splitlines() if wanted and wanted[0].partition("=")[0] in x), "")
-            if line and len([w for w in refused.argv if w not in works.argv]) <= 1:
-                return _Addition(refused, later, commands.runner_key(works), wanted, line)
-    return None
+            left_out = len([w for w in refused.argv if w not in works.argv])
+            if line and left_out <= (commands.runner_key(refused) == commands.runner_key(works)):
+                found.append((left_out, -n, _Addition(refused, later, commands.runner_key(works), wanted, line)))
+    return min(found, key=lambda f: f[:2])[2] if found else None  # of a chain, the command that was kept as it was, and the last such
 
 
 # --- what is missing ----------------------------------------------------------------------------------------------------
@@ -264,6 +266,6 @@ def _importing_file(view: View, step: Step) -> str | None:
 
 RULES = (
     Rule("fix_up", 1, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
-    Rule("told_what_to_add", 1, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
+    Rule("told_what_to_add", 2, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
     Rule("missing", 1, 0.7, 0.01, "seen once; somebody may install it", missing),
 )
