@@ -67,6 +67,14 @@ def test_a_changed_file_is_linked_to_the_closest_tests_that_passed() -> None:
     assert found(how_to_test.tests_of_file, Tape().sh("tools/check cart_rules", OK).edit("shop/cart.py")) == []
 
 
+def test_a_file_that_is_not_in_the_final_patch_was_not_changed() -> None:
+    """A debugging aid that was taken out again is no change that tests could check."""
+    tape = Tape().edit("shop/cart.py").sh("tools/check cart_rules", OK).edit("shop/rates.py").sh("tools/check rates_tests", OK)
+    assert len(found(how_to_test.tests_of_file, tape)) == 2
+    tape.add("file_edit", "diff --git a/shop/rates.py b/shop/rates.py", tool="submission", paths=("shop/rates.py",))
+    assert found(how_to_test.tests_of_file, tape) == ["A change of `shop/rates.py` was checked with `tools/check rates_tests`."]
+
+
 def test_the_only_tests_of_the_only_file_need_no_kinship() -> None:
     """Nothing else could be meant; with a second file or a second target it could."""
     alone = Tape().edit("shop/base.py").sh("tools/check user_commands", OK)

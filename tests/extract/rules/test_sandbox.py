@@ -34,7 +34,9 @@ def test_accidents_of_the_moment_are_tagged_as_such() -> None:
     from osmia_memory.extract.view import view
 
     (finding,) = sandbox.accident(
-        view(Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: example.org", 128).transcript())
+        view(Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: git.acme.dev", 128).transcript())
     )
     assert finding.tags == ("environment", "corroborate")
     assert finding.scope == "engine"
+    asked = Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: mirror.example", 128)
+    assert found(sandbox.accident, asked) == []  # a reserved name: nobody expected an answer

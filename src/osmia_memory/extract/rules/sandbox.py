@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result
 from osmia_memory.extract.rules.trouble import troubles
@@ -36,25 +35,10 @@ def shell_pitfall(view: View) -> Iterator[Finding]:
             use = f"; store exit codes in another name such as `{other[1]}`" if other else "; use another name"
             content = f"{engine}'s shell is {shell}, where `{name}` is a read-only variable: assigning it aborts the whole line{use}."
         elif what == "no matches found":
-            found = _what_exists(view, n, name)
-            there = f"; `{found}` is what exists here" if found else ""
-            content = f"{engine}'s shell is {shell}: an unmatched glob such as `{name}` aborts the whole line (no matches found){there}; quote globs or use `rg --files`."
+            content = f"{engine}'s shell is {shell}: a glob that matches nothing aborts the whole line (no matches found); quote globs or use `rg --files`."
         else:
             content = f"{engine}'s shell is {shell} and refuses a line with “{what}: {name}”; quote or simplify it."
         yield Finding(content, "failure_pattern", Claim(engine, "shell", shell, what), tuple(evidence), scope="engine", strength=-0.05)
-
-
-def _what_exists(view: View, n: int, pattern: str) -> str | None:
-    """A path of the same folder, with a name like the pattern's, in the same or the next output."""
-    folder, _, name = pattern.rpartition("/")
-    stem = re.sub(r"\W.*$", "", name)
-    if not folder or len(stem) < 3:
-        return None
-    for step in view.steps[n : n + 3]:
-        found = re.findall(rf"(?<![\w/]){re.escape(folder)}/[\w-]*{re.escape(stem)}[\w.-]*\.\w+", step.output)
-        if found:
-            return str(min(found, key=lambda p: (commands.is_test_file(p), len(p))))
-    return None
 
 
 def sandboxed(view: View) -> Iterator[Finding]:
@@ -101,11 +85,22 @@ def _escalated(view: View, n: int) -> Step | None:
     return None
 
 
+_INVENTED_HOST = re.compile(
+    r"\.(?:example|invalid|test|localhost)\b|\bexample\.(?:com|org|net)\b"
+)  # reserved names: they were meant to fail
+
+
 def accident(view: View) -> Iterator[Finding]:
     """No network, a full disk, an expired login, a held lock: true of that moment, told as such and short-lived."""
     told: set[str] = set()
     for _, step, sign in troubles(view):
-        if sign.kind not in ACCIDENTS or sign.kind in told or step.main is None or view.transcript.run.environment.sandbox:
+        if (
+            _INVENTED_HOST.search(sign.line)
+            or sign.kind not in ACCIDENTS
+            or sign.kind in told
+            or step.main is None
+            or view.transcript.run.environment.sandbox
+        ):
             continue
         told.add(sign.kind)
         words = {
@@ -130,7 +125,7 @@ def _tool(simple: Simple) -> str:
 
 
 RULES = (
-    Rule("shell_pitfall", 1, 0.75, 0.01, "the shell said so", shell_pitfall),
+    Rule("shell_pitfall", 2, 0.75, 0.01, "the shell said so", shell_pitfall),
     Rule("sandboxed", 1, 0.65, 0.01, "depends on the engine's settings of that run", sandboxed),
     Rule("accident", 2, 0.6, 0.05, "true of that moment", accident),
 )
