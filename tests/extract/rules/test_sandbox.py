@@ -16,6 +16,19 @@ def test_the_shell_s_own_pitfalls_are_engine_facts() -> None:
     ]
 
 
+def test_an_unmatched_glob_teaches_the_shell_of_the_engine_and_the_file_of_the_repository() -> None:
+    """The engine's line holds no path; the repository's names what is there, and waits for a second run."""
+    tape = (
+        Tape()
+        .sh("sed -n 1,9p shop/http*.go", "zsh:1: no matches found: shop/http*.go", 1)
+        .sh("ls shop/*", "shop/cart.go\nshop/smarthttp.go")
+    )
+    assert found(sandbox.shell_pitfall, tape) == [
+        "The glob `shop/http*.go` matches nothing here, and zsh then aborts the whole line (no matches found); `shop/smarthttp.go` is what exists.",
+        "codex's shell is zsh: a glob that matches nothing aborts the whole line (no matches found); quote globs or use `rg --files`.",
+    ]
+
+
 def test_a_sandbox_refusal_is_told_with_the_way_out() -> None:
     """The same program, allowed out of the sandbox, worked."""
     run = a_run(environment=Environment(sandbox="workspace-write"))

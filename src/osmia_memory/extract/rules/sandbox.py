@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 
+from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result
 from osmia_memory.extract.rules.trouble import troubles
 from osmia_memory.extract.shell import Simple
 from osmia_memory.extract.signs import ACCIDENTS, Sign
 from osmia_memory.extract.view import Step, View
-from osmia_memory.models import Claim
+from osmia_memory.models import Claim, Evidence
 
 
 def shell_pitfall(view: View) -> Iterator[Finding]:
@@ -36,9 +37,38 @@ def shell_pitfall(view: View) -> Iterator[Finding]:
             content = f"{engine}'s shell is {shell}, where `{name}` is a read-only variable: assigning it aborts the whole line{use}."
         elif what == "no matches found":
             content = f"{engine}'s shell is {shell}: a glob that matches nothing aborts the whole line (no matches found); quote globs or use `rg --files`."
+            yield from _glob_without_match(view, n, name, shell, tuple(evidence))
         else:
             content = f"{engine}'s shell is {shell} and refuses a line with “{what}: {name}”; quote or simplify it."
         yield Finding(content, "failure_pattern", Claim(engine, "shell", shell, what), tuple(evidence), scope="engine", strength=-0.05)
+
+
+def _glob_without_match(view: View, n: int, pattern: str, shell: str, evidence: tuple[Evidence | None, ...]) -> Iterator[Finding]:
+    """Of the repository: what is there instead of what was looked for."""
+    found = _what_exists(view, n, pattern)
+    if found:
+        yield Finding(
+            f"The glob `{pattern}` matches nothing here, and {shell} then aborts the whole line (no matches found); `{found}` is what exists.",
+            "failure_pattern",
+            Claim(pattern, "matches", "", found),
+            evidence,
+            anchors=(f"file:{found}",),
+            tags=("corroborate",),
+            strength=-0.1,
+        )
+
+
+def _what_exists(view: View, n: int, pattern: str) -> str | None:
+    """A path of the same folder, with a name like the pattern's, in the same or the next output."""
+    folder, _, name = pattern.rpartition("/")
+    stem = re.sub(r"\W.*$", "", name)
+    if not folder or len(stem) < 3:
+        return None
+    for step in view.steps[n : n + 3]:
+        found = re.findall(rf"(?<![\w/]){re.escape(folder)}/[\w-]*{re.escape(stem)}[\w.-]*\.\w+", step.output)
+        if found:
+            return str(min(found, key=lambda p: (commands.is_test_file(p), len(p))))
+    return None
 
 
 def sandboxed(view: View) -> Iterator[Finding]:
