@@ -92,8 +92,22 @@ def query(facts: int, runs: int) -> dict[str, float]:
         with rows.open("w") as file:
             for n in range(facts):
                 a, b, c = words[n % 20], words[(n // 20) % 20], words[(n // 400) % 20]
-                content = f"`shop/{a}/{b}_{n}.py` needs `{c}_{n % 97}` set before the {a} of a {b} is computed; `tests/{a}/test_{b}.py` shows it."
-                file.write(json.dumps({"type": "fact", "content": content, "fact_kind": "repo_quirk", "repo": "acme/shop", "confidence": 0.8, "decay_rate": 0.0}) + "\n")
+                content = (
+                    f"`shop/{a}/{b}_{n}.py` needs `{c}_{n % 97}` set before the {a} of a {b} is computed; `tests/{a}/test_{b}.py` shows it."
+                )
+                file.write(
+                    json.dumps(
+                        {
+                            "type": "fact",
+                            "content": content,
+                            "fact_kind": "repo_quirk",
+                            "repo": "acme/shop",
+                            "confidence": 0.8,
+                            "decay_rate": 0.0,
+                        }
+                    )
+                    + "\n"
+                )
         store = ["--store", f"{tmp}/m.duckdb", "--tenant", "bench"]
         subprocess.run([*COMMAND, "import", str(rows), *store], check=True, capture_output=True)
         ask = [*COMMAND, "query", "--repo", "acme/shop", "--task", "fix the rounding of the refund in shop/ledger/tax_77.py", *store]
@@ -117,7 +131,12 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as tmp:
         folder = args.folder or copies(pathlib.Path(tmp), 10)
-        result = {"extraction": extraction(folder, args.runs), "query": query(args.facts, args.runs), "cpus": os.cpu_count(), "python": sys.version.split()[0]}
+        result = {
+            "extraction": extraction(folder, args.runs),
+            "query": query(args.facts, args.runs),
+            "cpus": os.cpu_count(),
+            "python": sys.version.split()[0],
+        }
     text = json.dumps(result, indent=1)
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)

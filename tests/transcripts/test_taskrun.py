@@ -236,7 +236,19 @@ def test_a_review_that_asks_for_changes_is_no_success(verdict: str):
 def test_every_text_of_a_run_is_redacted():
     """Not only events: ids, the engine's name and the surroundings may hold a home folder or a token too."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
-    names = ("engine", "session_id", "parent_session_id", "repo", "model", "branch", "base_commit", "language", "title", "description", "cwd")
+    names = (
+        "engine",
+        "session_id",
+        "parent_session_id",
+        "repo",
+        "model",
+        "branch",
+        "base_commit",
+        "language",
+        "title",
+        "description",
+        "cwd",
+    )
     run = read_one(document(**dict.fromkeys(names, f"x {token}"), environment={"interpreter": token}, labels=[token])).run
     assert token not in repr(run)
     nameless = {key: value for key, value in RUN.items() if key != "session_id"}

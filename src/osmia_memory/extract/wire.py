@@ -30,7 +30,9 @@ class FactV1(BaseModel):
     stands: Literal["confirmed", "given_up"] = Field(
         description="'confirmed' if the run's results bear it out to the end; 'given_up' for an approach or belief that the run tried and left."
     )
-    quotes: list[QuoteV1] = Field(description="1 to 4 passages that prove it; at least one from a result or from a person, not only from the agent.")
+    quotes: list[QuoteV1] = Field(
+        description="1 to 4 passages that prove it; at least one from a result or from a person, not only from the agent."
+    )
     files: list[str] = Field(default_factory=list, description="Paths of the repository's files that it is about, as the run writes them.")
     subject: str = Field(default="", description="What it is about: a command, file, test, setting or identifier.")
     attribute: str = Field(default="", description="Which property of the subject, in one to three words.")
