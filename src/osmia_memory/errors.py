@@ -11,6 +11,12 @@ OsmiaMemoryError
 │   │   ├── StoreLockedError     another process holds the file
 │   │   ├── StoreCorruptError    the file is not a readable store
 │   │   └── StoreVersionError    the file was written by a newer release
+│   ├── ProviderError        a model provider gave no reply
+│   │   ├── ProviderAuthError         the key is missing, wrong, or not allowed this
+│   │   ├── ProviderRequestError      the provider does not take this request
+│   │   ├── ProviderRefusedError      the provider's filter refused the content
+│   │   └── ProviderUnavailableError  rate limit, server error, timeout, cut connection
+│   └── CapReached           the next request to a model may pass a spending cap
 └── InternalError            us: a broken invariant
 """
 
@@ -63,6 +69,42 @@ class StoreCorruptError(StoreError):
 
 class StoreVersionError(StoreError):
     """The store was written by a newer release."""
+
+
+class ProviderError(WorldError):
+    """A model provider gave no reply. A completer returns these as the detail of a failed completion and raises none of them.
+
+    The message is one line without keys, headers or URLs.
+    """
+
+
+class ProviderAuthError(ProviderError):
+    """The key is missing, wrong, or not allowed to use this model."""
+
+
+class ProviderRequestError(ProviderError):
+    """The provider, or the library in front of it, does not take this request: unknown model, too long, unsupported parameter."""
+
+
+class ProviderRefusedError(ProviderError):
+    """The provider's content filter refused the request."""
+
+
+class ProviderUnavailableError(ProviderError):
+    """A rate limit, a server error, a timeout, a cut connection, or a reply that is not the protocol's.
+
+    `retry_after_s` is how long the provider asks to wait, in seconds; None if it does not say.
+    """
+
+    retryable = True
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class CapReached(WorldError):
+    """The next request to a model may pass a spending cap; nothing was sent. What was done so far is kept and can be resumed."""
 
 
 class InternalError(OsmiaMemoryError):

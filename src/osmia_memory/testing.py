@@ -1,11 +1,17 @@
-"""Builders for tests, ours and our users': transcripts, facts and a clock that stands still."""
+"""Builders for tests, ours and our users': transcripts, facts, a clock that stands still and a model that says what it is told."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pydantic import BaseModel
+
 from osmia_memory import ids
+from osmia_memory.budget import Budget
+from osmia_memory.llm import Attempt, Completion, Reading, Request, State, read_text
 from osmia_memory.models import Candidate, Claim, Event, EventKind, Evidence, Fact, TaskRun, Transcript
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -127,3 +133,73 @@ class FixedClock:
     def __call__(self) -> datetime:
         """The time."""
         return self.now
+
+
+@dataclass(frozen=True)
+class ScriptedReply:
+    """One reply of a `ScriptedCompleter`.
+
+    Attributes:
+        text: What the model writes; read as a real reply is, so that prose, fences and wrong schemas have the state they deserve.
+        state: Overrides what `text` would come to: `refused`, `truncated` and `failed` need no text.
+        tokens_in, tokens_out, cost_usd: What the request costs.
+    """
+
+    text: str = ""
+    state: State | None = None
+    tokens_in: int = 100
+    tokens_out: int = 20
+    cost_usd: float | None = 0.0
+
+
+Scripted = ScriptedReply | BaseModel | str
+
+
+class ScriptedCompleter:
+    """A `Completer` that replies from a script: no model, no network, one attempt for each call.
+
+    `replies` are taken in order, or chosen by a function of the request; a text or a model stands for a reply of it:
+
+        completer = ScriptedCompleter(['{"facts": []}', ScriptedReply(state="refused")])
+        completer.complete(request, Budget()).state   # "ok"
+        len(completer.calls)                          # 1
+
+    `calls` are the requests so far. The budget is asked for exactly what the reply will cost.
+
+    Raises:
+        AssertionError: `complete` is called after the end of the script.
+    """
+
+    def __init__(self, replies: Sequence[Scripted] | Callable[[Request], Scripted], *, model: str = "scripted/model") -> None:
+        self.model = model
+        self.calls: list[Request] = []
+        self._replies = replies
+        self._lock = threading.Lock()
+
+    def count_tokens(self, text: str) -> int:
+        """A quarter of the characters, rounded up."""
+        return math.ceil(len(text) / 4)
+
+    def complete(self, request: Request, budget: Budget) -> Completion:
+        """The next reply of the script; raises as every completer does."""
+        with self._lock:
+            reply = self._next(request)
+            reservation = budget.reserve(reply.tokens_in, reply.tokens_out, reply.cost_usd)
+            self.calls.append(request)
+        reading = read_text(reply.text, request.wire)
+        if reply.state is not None and reply.state != reading.state:
+            assert reply.state != "ok", f"the script says ok, but its text is not: {reading.detail}"
+            reading = Reading(reply.state, None, f"{reply.state}, says the script")
+        attempt = Attempt(reading.state, self.model, reply.tokens_in, reply.tokens_out, reply.cost_usd, 0.0, reading.detail)
+        budget.settle(reservation, attempt)
+        return Completion(reading.state, reading.parsed, (attempt,), reading.detail)
+
+    def _next(self, request: Request) -> ScriptedReply:
+        if callable(self._replies):
+            reply = self._replies(request)
+        else:
+            assert len(self.calls) < len(self._replies), f"the script is over: it has {len(self._replies)} replies"
+            reply = self._replies[len(self.calls)]
+        if isinstance(reply, BaseModel):
+            return ScriptedReply(reply.model_dump_json())
+        return ScriptedReply(reply) if isinstance(reply, str) else reply
