@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fmt clean
+.PHONY: demo test check fmt clean bench-extraction bench-replay
 demo: $(VENV)/.installed
 	@$(BIN)/osmia-memory demo
 
@@ -15,6 +15,10 @@ check: $(VENV)/.installed
 	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+# Offline: plays the recorded replies about the demo runs.
+bench-extraction: $(VENV)/.installed
+	@$(BIN)/python benchmarks/extraction.py
 
 fmt: $(VENV)/.installed
 	@$(BIN)/ruff check -q --fix . ; $(BIN)/ruff format -q .

@@ -50,7 +50,7 @@ def _told(parameter: Any) -> str:
         name = re.sub(r"\W", "", p.metavar or p.name).upper() + ("..." if p.nargs == -1 else "")
     else:
         name = p.opts[0] if p.is_flag else f"{p.opts[0]} <{p.bare_type()}>"
-    notes = " Required." if p.required else f" Default: {p.default}." if p.default and not p.is_flag else ""
+    notes = " Required." if p.required else f" Default: {p.default}." if p.default and not getattr(p, "is_flag", False) else ""
     return f"- `{name}`: {p.help}{notes}"
 
 

@@ -28,6 +28,8 @@ class Settings:
     max_block_tokens: int = 1200  # upper bound of a rendered block
     embedding: bool = True  # fuse the static embedding with the lexical ranking
     lock_wait_seconds: float = 5.0
+    llm_max_cost_per_day: float | None = None  # USD, over all tenants of the store; a day is one of UTC
+    llm_max_tokens_per_day: int | None = None
 
 
 def load(path: Path | None, environment: Mapping[str, str]) -> tuple[Settings, bool]:
@@ -93,5 +95,9 @@ def _check(settings: Settings, name: str) -> None:
         value = getattr(settings, key)
         if not low <= value <= high:
             raise ConfigError(f"`{name}`: `memory.{key}` must be between {low} and {high}, got {value!r}")
+    for key in ("llm_max_cost_per_day", "llm_max_tokens_per_day"):
+        cap = getattr(settings, key)
+        if cap is not None and not cap >= 0:
+            raise ConfigError(f"`{name}`: `memory.{key}` must be 0 or more, got {cap!r}")
     if not settings.tenant_isolation:
         warnings.warn("`memory.tenant_isolation: false` has no effect: isolation is unconditional", stacklevel=3)

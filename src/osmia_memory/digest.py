@@ -1,4 +1,5 @@
-"""One file -> digests: reading, redaction and rules in one go, with nothing of the events kept. What a worker process does."""
+"""One file -> digests: reading, redaction and rules in one go, with nothing of the events kept unless a model is to read them too.
+What a worker process does."""
 
 import pickle
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ Known = Mapping[str, tuple[str, str]]  # run id -> version and extractor that ar
 
 
 class Digest(NamedTuple):
-    """A run and what it says. `extraction` is None where this version of the run was known already."""
+    """A run and what it says. `extraction` is None where this version of the run was known already, `transcript` unless it is to be kept."""
 
     run: TaskRun
     skipped: tuple[Skip, ...]
@@ -22,6 +23,7 @@ class Digest(NamedTuple):
     events: int
     extraction: heuristics.Extraction | None
     vocabulary: tuple[str, ...]
+    transcript: Transcript | None = None
 
 
 def is_current(stored: tuple[str, str] | None, run: TaskRun) -> bool:
@@ -29,18 +31,19 @@ def is_current(stored: tuple[str, str] | None, run: TaskRun) -> bool:
     return stored is not None and (stored[0], stored[1].partition("+")[0]) == (run.version, heuristics.EXTRACTOR)
 
 
-def digest(transcript: Transcript, known: Known | None = None) -> Digest:
+def digest(transcript: Transcript, known: Known | None = None, *, keep: bool = False) -> Digest:
     """What the rules find in one transcript."""
     run = transcript.run
     is_known = known is not None and is_current(known.get(run.run_id), run)
     extraction = None if is_known else heuristics.extract(transcript)
     vocabulary = () if is_known else tuple(heuristics.vocabulary(transcript))
-    return Digest(run, tuple(transcript.skipped), dict(transcript.masked), len(transcript.events), extraction, vocabulary)
+    kept = transcript if keep else None
+    return Digest(run, tuple(transcript.skipped), dict(transcript.masked), len(transcript.events), extraction, vocabulary, kept)
 
 
-def digests_of(source: Source, options: ReadOptions, known: Known) -> list[Digest | Skip]:
-    """The digests of all runs of one file; a `Skip` if it cannot be read."""
-    return [item if isinstance(item, Skip) else digest(item, known) for item in read_source(source, options)]
+def digests_of(source: Source, options: ReadOptions, known: Known, *, keep: bool = False) -> list[Digest | Skip]:
+    """The digests of all runs of one file, each with its transcript if `keep`; a `Skip` if it cannot be read."""
+    return [item if isinstance(item, Skip) else digest(item, known, keep=keep) for item in read_source(source, options)]
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:

@@ -15,12 +15,15 @@ from osmia_memory.models import Fact, Outcome, Query, Ranked, Skip, TaskType
 from osmia_memory.store.fact_store import FactStore
 
 if TYPE_CHECKING:  # a query does not pay for reading transcripts
+    from osmia_memory.digest import Digest
+    from osmia_memory.model_pass import ModelPass
     from osmia_memory.pipeline import RunReport
     from osmia_memory.transcripts.read import ReadOptions
 
 _LOAD_WHOLE = 3000  # facts of the query's owners up to which all are ranked; of more, the best lexical matches
 _SHORTLIST = 600
 _LATEST = 300
+_PAID_FOR_SECONDS = 60.0
 
 
 class Block(NamedTuple):
@@ -69,6 +72,7 @@ class Memory:
     tenant: str
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], datetime] = field(default=utc_now)
+    mask_key: bytes | None = None  # instead of the store's own, for transcripts whose masks must be the same in every store
 
     def __post_init__(self) -> None:
         if not isinstance(self.tenant, str) or not self.tenant.strip():
@@ -99,20 +103,44 @@ class Memory:
         at: datetime | None = None,
         dry_run: bool = False,
         workers: int = 0,
+        keep_transcripts: bool = False,
+        model_pass: "ModelPass | None" = None,
     ) -> "Iterator[RunReport | Skip]":
         """Read transcripts and store what they teach, run by run; `dry_run` writes nothing and shows each run's own plan.
 
         A run that is stored already in this version costs one look-up. What could not be read comes out as `Skip`.
-        `workers` processes take part in the reading of more than a few megabytes.
+        `workers` processes take part in the reading of more than a few megabytes. With a `model_pass`, the model is asked about each run
+        once its rules' facts are stored, unless it is a dry run. `keep_transcripts` leaves each report its transcript.
         """
         from osmia_memory import pipeline
         from osmia_memory.transcripts.sources import sources
         from osmia_memory.workers import digests
 
-        key = b"a dry run keeps no masks" if dry_run else self.store.redaction_key()
-        known = {} if dry_run else self.store.run_versions(self.tenant)
-        items = digests(sources(paths, stdin), self._options(key, repo, engine, outcome, at), known, workers=workers)
-        return pipeline.preview(items) if dry_run else pipeline.store_runs(items, self.store, self.clock, self.tenant)
+        keep = keep_transcripts or model_pass is not None
+        asks_store = not dry_run or (keep and self._has_store())  # an estimate is to know what is answered already
+        options = self._options(self._mask_key(asks_store), repo, engine, outcome, at)
+        known = {} if dry_run or keep else self.store.run_versions(self.tenant)  # what the rules know may have parts no model has read
+        items = digests(sources(paths, stdin), options, known, workers=workers, keep=keep)
+        if dry_run:
+            return pipeline.preview(items)
+        if model_pass is not None:
+            return self._with_model(items, model_pass, options.redactor.redact)
+        return pipeline.store_runs(items, self.store, self.clock, self.tenant)
+
+    def _with_model(
+        self, items: "Iterator[Digest | Skip]", model_pass: "ModelPass", redact: Callable[[str], str]
+    ) -> "Iterator[RunReport | Skip]":
+        from osmia_memory import pipeline
+        from osmia_memory.model_pass import propose
+
+        # what was paid for is worth a longer wait
+        patient = FactStore(self.store_path, lock_wait_seconds=max(_PAID_FOR_SECONDS, self.settings.lock_wait_seconds))
+        return propose(pipeline.store_runs(items, patient, self.clock, self.tenant), model_pass, patient, self.clock, redact)
+
+    def _mask_key(self, asks_store: bool) -> bytes:
+        if self.mask_key is not None:
+            return self.mask_key
+        return self.store.redaction_key() if asks_store else b"a dry run keeps no masks"
 
     def _options(self, key: bytes, repo: str | None, engine: str | None, outcome: Outcome | None, at: datetime | None) -> "ReadOptions":
         from osmia_memory.transcripts.read import ReadOptions

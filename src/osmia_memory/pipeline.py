@@ -2,29 +2,53 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from osmia_memory import ids, reconcile
 from osmia_memory.digest import Digest, is_current
 from osmia_memory.extract import heuristics
+from osmia_memory.extract.proposals import Drop
 from osmia_memory.models import Applied, Candidate, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
 from osmia_memory.store.applying import state_after
 from osmia_memory.store.fact_store import FactStore
+from osmia_memory.store.ledger import DONE
 from osmia_memory.store.reading import State
 
 _BATCH = 40  # runs written at once: planning and writing them holds the store for about 0.1 s
 _BATCH_SECONDS = 2.0
 
 
+@dataclass(frozen=True)
+class Proposals:
+    """What the model pass did for one run. `states` counts its parts; a part that was never asked is `pending`."""
+
+    states: Mapping[str, int]
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float | None  # None: no price is known
+    dropped: tuple[Drop, ...]
+    details: tuple[str, ...]  # what went wrong, one redacted line a part
+    kept: int = 0  # proposals that stand, those of earlier commands included
+    plan: Plan | None = None  # of rules and model together; None if nothing was answered
+    applied: Applied | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """Some part has no good answer yet."""
+        return any(count for state, count in self.states.items() if state not in DONE)
+
+
 @dataclass
 class RunReport:
-    """What became of one run; `plan` is None for a version that was stored already."""
+    """What became of one run; `plan` is None for a version that was stored already, `proposals` where no model was asked."""
 
     digest: Digest
     plan: Plan | None
     applied: Applied | None
+    proposals: Proposals | None = None
 
     @property
     def run(self) -> TaskRun:

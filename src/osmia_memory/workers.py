@@ -35,8 +35,17 @@ def spare_processors() -> int:
     return max(0, min(usable - 1, _MAX_WORKERS))
 
 
-def digests(sources: Iterable[Source | Skip], options: ReadOptions, known: Known, *, workers: int = 0) -> Iterator[Digest | Skip]:
-    """The digests of all sources, in the order of the sources. What a worker that ended had in hand is done here."""
+def digests(
+    sources: Iterable[Source | Skip], options: ReadOptions, known: Known, *, workers: int = 0, keep: bool = False
+) -> Iterator[Digest | Skip]:
+    """The digests of all sources, in the order of the sources. What a worker that ended had in hand is done here.
+
+    With `keep`, each has its transcript, and no workers take part: sending transcripts costs as much as reading them.
+    """
+    if keep:
+        for source in sources:
+            yield from [source] if isinstance(source, Skip) else digests_of(source, options, known, keep=True)
+        return
     crew: _Crew | None = None
     pending: deque[_Pending] = deque()
     seen = 0

@@ -19,6 +19,7 @@ COMMANDS = {
     **dict.fromkeys(("retract", "restore", "edit", "pin", "unpin", "forget"), "editing"),
     **dict.fromkeys(("import", "export", "verify", "doctor", "redact"), "keeping"),
     "demo": "demonstrating",
+    "cassettes": "cassettes",
 }
 
 

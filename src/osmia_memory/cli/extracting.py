@@ -7,7 +7,8 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from osmia_memory.cli import context
+from osmia_memory.cli import asking_model, context
+from osmia_memory.cli.asking_model import Asking, Estimate, ModelOptions, ModelTotals
 from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, StrictOption, TenantOption
 from osmia_memory.errors import InputError
 from osmia_memory.models import Discard, Insert, Outcome, Reinforce, Skip
@@ -39,6 +40,18 @@ def extract(
     tenant: TenantOption = None,
     config: ConfigOption = None,
     now: NowOption = None,
+    llm: asking_model.LlmOption = None,
+    base_url: asking_model.BaseUrlOption = None,
+    max_cost: asking_model.MaxCostOption = None,
+    max_tokens: asking_model.MaxTokensOption = None,
+    price: asking_model.PriceOption = None,
+    concurrency: asking_model.ConcurrencyOption = 4,
+    per_minute: asking_model.PerMinuteOption = None,
+    window: asking_model.WindowOption = None,
+    timeout: asking_model.TimeoutOption = 60.0,
+    again: asking_model.AgainOption = False,
+    batch_out: asking_model.BatchOutOption = None,
+    batch_in: asking_model.BatchInOption = None,
 ) -> None:
     """Extract facts from finished task runs and store them. Runs that are stored already are skipped.
 
@@ -54,22 +67,69 @@ def extract(
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     moment = context.parse_time(at, "--at") if at else None
     helpers = spare_processors() if workers is None else workers
-    reports = s.memory.extract(paths, stdin=stdin, repo=repo, engine=engine, outcome=given, at=moment, dry_run=dry_run, workers=helpers)
-    totals = Totals()
+    options = ModelOptions(llm, base_url, max_cost, max_tokens, price, concurrency, per_minute, window, timeout, again, batch_out, batch_in)
+    asking = _asking(options, s)
+    sends = asking.model_pass if asking and not batch_out else None
+    reports = s.memory.extract(
+        paths,
+        stdin=stdin,
+        repo=repo,
+        engine=engine,
+        outcome=given,
+        at=moment,
+        dry_run=dry_run,
+        workers=helpers,
+        keep_transcripts=asking is not None,
+        model_pass=sends,
+    )
+    if asking and batch_out and not dry_run:
+        reports = asking.written(reports, s, batch_out)
+    totals, estimate, by_model = Totals(), Estimate(), ModelTotals()
     for item in _with_progress(reports):
         if isinstance(item, Skip):
             totals.skipped.append(item)
             continue
         totals.add(item)
+        if asking and dry_run:
+            estimate.add(item, asking, s)
+        if item.proposals is not None:
+            by_model.add(item.run.source, item.proposals)
         if as_json:
             context.show_json(_row(item))
         elif dry_run:
             _print_plan(item)
     _summary(totals, s.memory.store_path, dry_run)
+    if asking and dry_run:
+        estimate.say(options.model or "")
+    elif sends is not None:
+        by_model.say(options.model or "")
+        _say_replies(asking)
     if totals.runs == 0:
         raise InputError(f"no run could be read from {', '.join(paths)}; see the skips above")
-    if strict and totals.skipped:
+    if strict and (totals.skipped or by_model.partial):
         raise SystemExit(1)
+
+
+def _asking(options: ModelOptions, s: context.Session) -> Asking | None:
+    """What the command asks a model; None for rules alone."""
+    if options.model is not None:
+        return Asking(options, s)
+    for value, name in ((options.batch_out, "--batch-out"), (options.batch_in, "--batch-in"), (options.again or None, "--again")):
+        if value is not None:
+            raise typer.BadParameter("it needs --llm MODEL", param_hint=name)
+    return None
+
+
+def _say_replies(asking: Asking | None) -> None:
+    """What stood in a file of replies and belongs to no part of these runs."""
+    if asking is None or asking.replies is None:
+        return
+    for number, reason in asking.replies.rejected[:20]:
+        context.say(f"line {number} of the replies: {reason}")
+    if asking.unused:
+        context.say(
+            f"{len(asking.unused)} replies belong to no part of these runs that waits for one, such as {min(asking.unused)}; they were left alone"
+        )
 
 
 def _with_progress(reports: Iterator[RunReport | Skip]) -> Iterator[RunReport | Skip]:
@@ -97,9 +157,10 @@ def _with_progress(reports: Iterator[RunReport | Skip]) -> Iterator[RunReport | 
 
 def _row(report: RunReport) -> dict[str, Any]:
     """One run as the documented JSON object."""
-    run = report.run
-    decisions = report.plan.decisions if report.plan else ()
-    return {
+    run, done = report.run, report.proposals
+    plan = done.plan if done and done.plan else report.plan
+    decisions = plan.decisions if plan else ()
+    row: dict[str, Any] = {
         "source": run.source,
         "run": {
             "run_id": run.run_id,
@@ -126,6 +187,7 @@ def _row(report: RunReport) -> dict[str, Any]:
         "skipped": [{"where": skip.where, "reason": skip.reason} for skip in report.digest.skipped],
         "masked": dict(report.digest.masked),
     }
+    return row if done is None else {**row, "model_pass": asking_model.row_of(done)}
 
 
 def _fact_row(candidate: Any) -> dict[str, Any]:

@@ -43,10 +43,12 @@ class Applying(Operations):
         recorded_at: datetime,
         extractors: Sequence[str] | None = None,
         vocabularies: Sequence[Iterable[str]] | None = None,
+        again: bool = False,
     ) -> list[Applied]:
         """What `apply` does to one plan after the other, in one transaction; several times faster.
 
-        Each plan has to be made of the state after the plan before it. `extractors` and `vocabularies` are as many as plans.
+        Each plan has to be made of the state after the plan before it. `extractors` and `vocabularies` are as many as plans. `again` writes
+        also what the same extractor says of the same version: a model may answer otherwise the second time.
         """
         readers = [""] * len(plans) if extractors is None else extractors
         words = [()] * len(plans) if vocabularies is None else vocabularies
@@ -54,7 +56,7 @@ class Applying(Operations):
             _check(plan)
         entries = [RunEntry(p.run, tuple(v), x) for p, v, x in zip(plans, words, readers, strict=True)]
         with self._open_for_writing() as connection:
-            batch = _gather(connection, list(zip(plans, entries, strict=True)))
+            batch = _gather(connection, list(zip(plans, entries, strict=True)), again)
             if any(not done.unchanged for done in batch.applied):
                 with self._transaction(connection):
                     write(connection, batch, recorded_at)
@@ -125,7 +127,7 @@ class Batch:
         return Applied(kinds.count(Insert), kinds.count(Reinforce), kinds.count(Retire))
 
 
-def _gather(connection: Connection, plans: Sequence[tuple[Plan, RunEntry]]) -> Batch:
+def _gather(connection: Connection, plans: Sequence[tuple[Plan, RunEntry]], again: bool) -> Batch:
     run_ids = [plan.run.run_id for plan, _ in plans if plan.run.run_id != MANUAL_RUN]
     rows = connection.execute(
         "SELECT run_id, version, extractor, no, recorded_at FROM runs WHERE run_id IN (SELECT unnest(?::VARCHAR[]))",
@@ -136,7 +138,7 @@ def _gather(connection: Connection, plans: Sequence[tuple[Plan, RunEntry]]) -> B
     batch = Batch(stored_runs={row[0]: (row[3], row[4]) for row in rows})
     for plan, entry in plans:
         wanted = RunVersion(plan.run.version, entry.extractor)
-        if stored.get(plan.run.run_id) == wanted:
+        if stored.get(plan.run.run_id) == wanted and not again:
             batch.applied.append(Applied(unchanged=True))
             continue
         if plan.run.run_id != MANUAL_RUN:
