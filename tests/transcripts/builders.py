@@ -41,6 +41,11 @@ def reasons(transcript: Transcript) -> str:
     return " | ".join(s.reason for s in transcript.skipped)
 
 
+def signals(transcript: Transcript, name: str) -> list[str]:
+    """Values of one signal."""
+    return [s.value for s in transcript.run.signals if s.name == name]
+
+
 # --- Claude Code ------------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,14 @@ from osmia_memory.errors import TranscriptError
 from osmia_memory.models import Skip, Transcript
 from osmia_memory.transcripts.read import READERS, ReadOptions, Source, read, read_all
 from osmia_memory.transcripts.records import take_apart
+from tests.transcripts import test_aider_analytics as aider_analytics
+from tests.transcripts import test_claude_stream as claude_stream
+from tests.transcripts import test_cline as cline
+from tests.transcripts import test_codex_exec as codex_exec
+from tests.transcripts import test_gemini_cli as gemini_cli
+from tests.transcripts import test_opencode as opencode
+from tests.transcripts import test_openhands as openhands
+from tests.transcripts import test_swe_agent as swe_agent
 from tests.transcripts.builders import SESSION, Claude, Codex, jsonl, mini, ran, read_many, read_one, saw, thought
 from tests.transcripts.test_taskrun import document
 
@@ -22,8 +30,24 @@ SAMPLES = {
     "claude-code": Claude().user("Fix it").bash("make test", "ok").says("Done.").data(),
     "codex": Codex().turn().user("Fix it").call("exec_command", "c", cmd="make test").output("c", ran("ok")).says("Done.").data(),
     "mini-swe-agent": mini(thought("look", "ls", 1772359200), saw("a")),
+    "openhands": json.dumps(openhands.SAMPLE).encode(),
+    "swe-agent": swe_agent.sample(),
     "opencode": document(),
 }
+MORE_SAMPLES = (
+    jsonl(*openhands.SAMPLE_1),
+    jsonl(openhands.row()),
+    jsonl(*codex_exec.SAMPLE),
+    jsonl(*claude_stream.SAMPLE),
+    gemini_cli.document(gemini_cli.message("user", "Fix it")),
+    jsonl(*gemini_cli.SAMPLE),
+    opencode.export(opencode.asked("Fix it")),
+    jsonl(*opencode.stream(opencode.asked("Fix it"))),
+    jsonl(opencode.output("text", opencode.said("Done."))),
+    cline.session(cline.user("Fix it")),
+    cline.task(cline.agent("ok")),
+    jsonl(*aider_analytics.RUN),
+)
 OPTIONS = ReadOptions("ticketing")
 
 
@@ -36,20 +60,14 @@ def test_content_decides_and_the_name_never(engine: str, name: str):
 
 def test_every_reader_knows_its_own_and_no_other():
     """No file is claimed by two."""
-    for reader in READERS:
-        assert len([e for e, data in SAMPLES.items() if reader.sniff(take_apart(data, "f").head(10))]) == 1
+    for data in (*SAMPLES.values(), *MORE_SAMPLES):
+        assert len([r.files for r in READERS if r.sniff(take_apart(data, "f").head(10))]) == 1
 
 
 @pytest.mark.parametrize(
     ("data", "looks"),
     [
-        (b'{"sessionId": "s", "projectHash": "p", "messages": []}', "a Gemini CLI session"),
-        (b'{"environment": "swe_main", "trajectory": [], "history": [], "info": {}}', "a SWE-agent trajectory"),
-        (
-            jsonl({"type": "system", "subtype": "init", "session_id": "s"}, {"type": "assistant", "message": {}, "session_id": "s"}),
-            "stream-json",
-        ),
-        (jsonl({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"}), "`codex exec --json` output"),
+        (b'{"method": "generate", "response": {}}', "recorded replies of a Gemini model"),
         (b'{"name": "shop", "version": "1.0"}', "whose first object has the keys name, version"),
         (b"[1, 2, 3]", "JSON without objects"),
     ],

@@ -57,7 +57,7 @@ def read(content: Content, context: Context) -> list[Transcript]:
         TranscriptError: the file holds no message of a run.
     """
     records = [r for r in decode(content.lines, context.skips, _IGNORED_PREFIXES) if not _is_noise(r.raw)]
-    main, chains = _split(records, context)
+    main, chains = split(records, context)
     transcripts = []
     if main:
         whole = [memoryview(context.source.data)] if not chains else [r.raw for r in main]
@@ -74,7 +74,7 @@ def _is_noise(raw: bytes) -> bool:
     return raw.find(_PROGRESS, 0, 900) >= 0 and b'"hook_progress"' not in raw
 
 
-def _split(records: list[Record], context: Context) -> tuple[list[Record], dict[str, list[Record]]]:
+def split(records: list[Record], context: Context) -> tuple[list[Record], dict[str, list[Record]]]:
     """(the session's own records, records of each sub-agent by its id), repeated records dropped."""
     main: list[Record] = []
     chains: dict[str, list[Record]] = {}
@@ -100,7 +100,7 @@ def _split(records: list[Record], context: Context) -> tuple[list[Record], dict[
 
 
 def _run(records: list[Record], context: Context, raw: list[Any], agent: str | None = None) -> Transcript | None:
-    session = _Session(records, context.log(), context, agent)
+    session = Session(records, context.log(), context, agent)
     for record in records:
         session.take(record)
     if not session.log.events:
@@ -108,7 +108,7 @@ def _run(records: list[Record], context: Context, raw: list[Any], agent: str | N
     return context.assemble(session.findings(), session.log, raw)
 
 
-class _Session:
+class Session:
     """Reads the records of one session or sub-agent in order."""
 
     def __init__(self, records: list[Record], log: EventLog, context: Context, agent: str | None) -> None:

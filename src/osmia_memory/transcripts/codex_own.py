@@ -19,9 +19,9 @@ def own_start(records: list[Record], meta: dict[str, Any]) -> int:
     ]
     if not copied_metas and not meta.get("forked_from_id") and not parent_of(meta):
         return 0
-    born = _uuid_time(own_id)
+    born = uuid_time(own_id)
     turns = [i for i, r in enumerate(records) if _turn_id(r) is not None]
-    ages = [_uuid_time(str(_turn_id(records[i]))) for i in turns]
+    ages = [uuid_time(str(_turn_id(records[i]))) for i in turns]
     if born is not None and ages and all(age is not None for age in ages):
         old = [i for i, age in zip(turns, ages, strict=True) if age is not None and age < born]
         if not old and not copied_metas:
@@ -76,7 +76,7 @@ def _turn_id(record: Record) -> Any:
     return payload.get("turn_id", "") if opens else None
 
 
-def _uuid_time(text: str) -> int | None:
+def uuid_time(text: str) -> int | None:
     """Milliseconds of a version 7 UUID, or None."""
     match = re.fullmatch(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", text, re.I)
     return int(match[1] + match[2], 16) if match else None

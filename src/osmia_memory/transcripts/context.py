@@ -122,7 +122,7 @@ class Context:
             started_at=started,
             finished_at=finished,
             times_assumed=assumed,
-            duration_s=found.duration_s if found.duration_s is not None or assumed else (finished - started).total_seconds(),
+            duration_s=found.duration_s if found.duration_s is not None or assumed else (finished - started).total_seconds() or None,
             cost_usd=found.cost_usd,
             tokens_in=found.tokens_in,
             tokens_out=found.tokens_out,

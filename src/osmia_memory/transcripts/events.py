@@ -143,3 +143,20 @@ def span(times: Iterable[datetime | None]) -> tuple[datetime | None, datetime | 
     """(earliest, latest) of the times that are known."""
     known = [t for t in times if t is not None]
     return (min(known), max(known)) if known else (None, None)
+
+
+def active_seconds(events: Iterable[Event]) -> float | None:
+    """Seconds of work: from each thing a person typed to the last event before the next; None without times.
+
+    What lies between is the person's time, which may be days.
+    """
+    total, began, last = 0.0, None, None
+    for event in events:
+        if event.ts is None:
+            continue
+        if event.kind == "user" or began is None:
+            total += (last - began).total_seconds() if began and last else 0.0
+            began = event.ts
+        last = event.ts
+    total += (last - began).total_seconds() if began and last else 0.0
+    return max(total, 0.0) or None

@@ -5,7 +5,21 @@ from typing import Any, NamedTuple
 
 from osmia_memory.errors import TranscriptError
 from osmia_memory.models import Skip, Transcript
-from osmia_memory.transcripts import claude_code, codex, mini_swe, taskrun
+from osmia_memory.transcripts import (
+    aider,
+    aider_analytics,
+    claude_code,
+    claude_stream,
+    cline,
+    codex,
+    codex_exec,
+    gemini_cli,
+    mini_swe,
+    opencode,
+    openhands,
+    swe_agent,
+    taskrun,
+)
 from osmia_memory.transcripts.context import Context, ReadOptions
 from osmia_memory.transcripts.records import Content, take_apart
 from osmia_memory.transcripts.sidecar import is_sidecar
@@ -25,10 +39,30 @@ class Reader(NamedTuple):
 
 READERS: tuple[Reader, ...] = (
     Reader(mini_swe.ENGINE, "mini-swe-agent *.traj.json", mini_swe.sniff, mini_swe.read),
+    Reader(swe_agent.ENGINE, "SWE-agent *.traj", swe_agent.sniff, swe_agent.read),
+    Reader(openhands.ENGINE, "OpenHands events or output.jsonl", openhands.sniff, openhands.read),
+    Reader(codex_exec.ENGINE, "`codex exec --json` output", codex_exec.sniff, codex_exec.read),
+    Reader(claude_stream.ENGINE, "Claude Code stream-json output", claude_stream.sniff, claude_stream.read),
     Reader(codex.ENGINE, "Codex rollout-*.jsonl", codex.sniff, codex.read),
     Reader(claude_code.ENGINE, "Claude Code session *.jsonl", claude_code.sniff, claude_code.read),
+    Reader(gemini_cli.ENGINE, "Gemini CLI session-*.json", gemini_cli.sniff, gemini_cli.read),
+    Reader(opencode.ENGINE, "opencode export or storage", opencode.sniff, opencode.read),
+    Reader(cline.ENGINE, "Cline messages.json or api_conversation_history.json", cline.sniff, cline.read),
+    Reader(aider_analytics.ENGINE, "Aider analytics log", aider_analytics.sniff, aider_analytics.read),
     Reader("any", "TaskRun JSON or JSONL", taskrun.sniff, taskrun.read),
 )
+
+
+class TextReader(NamedTuple):
+    """A format that is no JSON. `sniff` looks at the bytes; `read` is given the lines."""
+
+    engine: str
+    files: str
+    sniff: Callable[[bytes], bool]
+    read: Callable[[Content, Context], list[Transcript]]
+
+
+TEXT_READERS: tuple[TextReader, ...] = (TextReader(aider.ENGINE, "Aider .aider.chat.history.md", aider.sniff, aider.read),)
 
 # First objects looked at, then more: a session may begin with a page of housekeeping.
 _HEADS = (5, 80)
@@ -40,10 +74,13 @@ def read(source: Source, options: ReadOptions) -> list[Transcript]:
     Raises:
         TranscriptError: nothing recognises the file, or it holds no run.
     """
+    text_reader = next((r for r in TEXT_READERS if r.sniff(source.data)), None)
+    if text_reader:
+        return text_reader.read(Content(len(source.data), source.data.split(b"\n"), []), Context.of(source, options))
     content = take_apart(source.data, source.name)
     reader = next((r for count in _HEADS for r in READERS if r.sniff(content.head(count))), None)
     if reader is None:
-        formats = ", ".join(r.files for r in READERS)
+        formats = ", ".join([*(r.files for r in READERS), *(r.files for r in TEXT_READERS)])
         raise TranscriptError(
             f"{source.name}: {_looks_like(content)}; none of the known formats ({formats}). "
             "Pass the run as TaskRun JSON: its fields and an `events` list."
@@ -77,15 +114,7 @@ def read_all(paths: Iterable[str], options: ReadOptions, stdin: bytes | None = N
 
 # What a file of a format without a reader has in its first objects.
 _STRANGERS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("a Gemini CLI session", frozenset({"sessionId", "projectHash"})),
-    ("a SWE-agent trajectory", frozenset({"trajectory", "environment"})),
-    ("an OpenHands evaluation row", frozenset({"instance_id", "history"})),
-    ("an OpenHands event stream", frozenset({"id", "source", "observation"})),
-    ("an OpenHands event stream", frozenset({"id", "source", "action"})),
-    ("Claude Code stream-json output", frozenset({"type", "session_id", "message"})),
-    ("Claude Code stream-json output", frozenset({"type", "subtype", "session_id"})),
-    ("`codex exec --json` output", frozenset({"type", "thread_id"})),
-    ("`codex exec --json` output", frozenset({"type", "item"})),
+    ("recorded replies of a Gemini model, not a session", frozenset({"method", "response"})),
 )
 
 

@@ -1,7 +1,8 @@
 """Files that lie beside a transcript and say how the run ended or where it took place. Bytes in, values out.
 
-`<stem>.meta.json` (a recorder's notes), `<stem>.outcome.json` (a given outcome) and SWE-bench's `report.json` (the tested
-outcome) are read together with their transcript and are no transcripts themselves.
+`<stem>.meta.json` (a recorder's notes), `<stem>.outcome.json` (a given outcome), SWE-bench's `report.json` (the tested outcome) and
+the later ones of a folder with a file for each event are read together with their transcript and are no transcripts themselves; so is what Cline
+writes beside a task, and the single messages and parts of opencode's storage.
 """
 
 import re
@@ -15,7 +16,8 @@ from osmia_memory.transcripts.records import parse
 
 OUTCOMES: frozenset[str] = frozenset(get_args(Outcome))
 _NAMES = re.compile(
-    r"(?:^|\.)(?:meta|outcome)\.json$|^(?:report|results?|all_preds|preds|metadata|state)\.jsonl?$|^exit_statuses.*\.ya?ml$|^journal\.jsonl$",
+    r"(?:^|\.)(?:meta|outcome)\.json$|^(?:report|results?|all_preds|preds|metadata|(?:base_)?state)\.jsonl?$|^exit_statuses.*\.ya?ml$|^journal\.jsonl$|^event-0*[1-9]\d*-[0-9a-f-]{32,36}\.json$"
+    r"|^(?:ui_messages|task_metadata)\.json$|^(?:msg|prt)_\w+\.json$",
     re.I,
 )
 _WORDS: Mapping[str, Outcome] = {
