@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from osmia_memory.extract import reasons
-from osmia_memory.extract.proposals import Verified, verify
+from osmia_memory.extract.proposals import MAX_FACTS, Verified, settle, verify
 from osmia_memory.extract.reasons import Reason
 from osmia_memory.extract.wire import FactV1, QuoteV1, ReplyV1
-from osmia_memory.models import Candidate, Signal, Transcript
-from osmia_memory.testing import Tape, a_run
+from osmia_memory.models import Candidate, Claim, Signal, Transcript
+from osmia_memory.testing import Tape, a_candidate, a_run, an_evidence
 from osmia_memory.transcripts.redact import Redactor
 
 SOURCE = "llm:extract_facts@v1:1f3a9c"
@@ -327,3 +327,102 @@ def test_what_is_dropped_is_redacted():
         (drop,) = check(bad).dropped
         assert TOKEN not in drop.content
         assert "[REDACTED:" in drop.content
+
+
+# --- said before, and places without an owner ---------------------------------------------------------------------------
+
+
+def test_what_the_rules_found_is_not_stored_again():
+    """A sentence of a rule, in its own or in nearly the same words, and a claim about the same property."""
+    rule = a_candidate(
+        "`bin/check` runs lint before the tests and sets `SHOP_ENV=test`.", claim=Claim("bin/check", "sets", "", "SHOP_ENV=test")
+    )
+    claimed = CHECKS.model_copy(update={"subject": "bin/check", "attribute": "Sets", "value": "SHOP_ENV=test"})
+    assert reason_for(CHECKS, known=[rule]) == "known by rules"
+    assert reason_for(claimed, known=[a_candidate("Something else.", claim=Claim("bin/check", "sets", "", "lint"))]) == "known by rules"
+    assert reason_for(HOOK, known=[rule]) is None
+
+
+def test_more_sources_than_the_rule_has_are_more_than_the_rule_says():
+    """Names that a rule's fact holds and the same quote are a repetition; a quote of another event beside it is not."""
+    line = RUN.events[GREEN].text
+    rule = a_candidate("`bin/check` runs the whole suite with `SHOP_ENV=test`.", evidence=())
+    cited = check(CHECKS).candidates[0].evidence
+    assert line.startswith(cited[0].quote)
+    again = fact("`bin/check` makes the tests see `SHOP_ENV=test`.", ENV_LINE)
+    more = fact(again.content, ENV_LINE, (GREEN_2, "running lint, then tests"))
+    known = [Candidate(rule.content, "repo_quirk", "repo", "acme/shop", 0.7, 0.01, "heuristic:x@1", cited)]
+    assert reason_for(again, known=known) == "known by rules"
+    assert reason_for(more, known=known) is None
+
+
+def test_a_fact_is_kept_once():
+    """The second of two equal proposals in one reply is counted, not stored."""
+    assert [d.reason for d in check(HOOK, HOOK).dropped] == ["said twice"]
+
+
+def test_a_reply_teaches_no_more_than_the_limit():
+    """What comes after that many kept facts is dropped unread."""
+    run = a_tape()
+    for n in range(MAX_FACTS + 2):
+        run.sh(f"bin/tool{n}", f"tool{n} needs SETTING_{n} to be set", 1)
+    told = [
+        fact(f"`bin/tool{n}` needs `SETTING_{n}` to be set.", (END + 2 + 2 * n, f"needs SETTING_{n} to be set"))
+        for n in range(MAX_FACTS + 2)
+    ]
+    found = check(*told, run=run.transcript())
+    assert len(found.candidates) == MAX_FACTS
+    assert [d.reason for d in found.dropped] == ["beyond the limit"] * 2
+
+
+def test_a_run_without_a_repository_teaches_nothing_about_it():
+    """There would be no owner for the fact."""
+    assert reason_for(HOOK, run=a_tape(repo=None).transcript()) == "no owner"
+    assert reason_for(HOOK.model_copy(update={"about": "engine"}), run=a_tape(engine="").transcript()) == "no owner"
+
+
+def test_the_harness_teaches_about_the_engine_alone():
+    """A message of the harness is kept for the engine, and is the wrong scope for the repository."""
+    run = (
+        a_tape().add("error", "Reply rejected: exactly one command in a fenced block is expected", args={"harness": "format"}).transcript()
+    )
+    told = fact(
+        "Codex rejects a reply that holds more than one command in a `fenced_block`.".replace("`fenced_block`", "fenced block"),
+        (END + 1, "exactly one command in a fenced block is expected"),
+    )
+    assert reason_for(told.model_copy(update={"about": "engine"}), run=run) is None
+    assert reason_for(told, run=run) == "wrong scope"
+
+
+# --- all parts of a run -------------------------------------------------------------------------------------------------
+
+
+def at_event(content: str, event: int, **changes: Any) -> Candidate:
+    """A candidate with its evidence in that event."""
+    return a_candidate(content, evidence=(an_evidence(event_index=event),), **changes)
+
+
+def test_the_later_part_overrules_the_earlier():
+    """Another value of the same property, or the sentence negated: the final state is kept, in whatever order the parts were answered."""
+    first = at_event("`bin/check` needs `SHOP_ENV=test`.", 3, claim=Claim("bin/check", "needs", "", "SHOP_ENV=test"))
+    last = at_event("`bin/check` needs `SHOP_ENV=ci`.", 90, claim=Claim("bin/check", "needs", "", "SHOP_ENV=ci"))
+    for parts in ([(1, first), (9, last)], [(9, last), (1, first)]):
+        assert settle(parts).kept == (last,)
+        assert [(d.reason, d.content) for d in settle(parts).dropped] == [("overruled", first.content)]
+    yes, no = at_event("The tests of `src/shop` need a server.", 3), at_event("The tests of `src/shop` don't need a server.", 90)
+    assert settle([(1, yes), (2, no)]).kept == (no,)
+
+
+def test_two_values_in_one_part_both_stand():
+    """One part saw both, so neither is later news."""
+    one, two = (at_event(f"`bin/check` needs `{v}`.", n, claim=Claim("bin/check", "needs", "", v)) for n, v in ((3, "A_KEY"), (4, "B_KEY")))
+    assert settle([(1, one), (1, two)]).kept == (one, two)
+
+
+def test_what_two_parts_say_is_one_fact_with_the_evidence_of_both():
+    """Parts overlap in what they teach; a fact is stored once, with the higher confidence."""
+    one, two = (at_event("`bin/check` sets `SHOP_ENV=test`.", n, confidence=c) for n, c in ((3, 0.7), (90, 0.65)))
+    (kept,) = settle([(1, one), (2, two)]).kept
+    assert [e.event_index for e in kept.evidence] == [3, 90]
+    assert kept.confidence == 0.7
+    assert settle([]).kept == settle([]).dropped == ()

@@ -7,16 +7,16 @@ there too.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from osmia_memory.extract import last_state, naming, proof, repeats, wording
-from osmia_memory.extract.grounding import MIN_LETTERS, ground, ground_in, is_source, locate
+from osmia_memory.extract.citing import cited
 from osmia_memory.extract.reasons import Reason
 from osmia_memory.extract.said import Said, Voice, line_around
 from osmia_memory.extract.taken_back import Past
 from osmia_memory.extract.view import MAX_QUOTE
-from osmia_memory.extract.wire import FactV1, QuoteV1, ReplyV1
+from osmia_memory.extract.wire import FactV1, ReplyV1
 from osmia_memory.instructions import visible
 from osmia_memory.models import Candidate, Claim, Evidence, FactKind, Transcript
 from osmia_memory.similarity import terms
@@ -99,52 +99,11 @@ def _said_before(candidate: Candidate, known: Sequence[Candidate], kept: Sequenc
     return "said twice" if any(repeats.says_the_same(candidate, other) for other in kept) else None
 
 
-# --- quotes -------------------------------------------------------------------------------------------------------------
-
-
-def _cited(quotes: Sequence[QuoteV1], transcript: Transcript) -> tuple[Evidence, ...] | Reason:
-    """Evidence for the quotes, each in the event that it cites. One that is not there is reason enough to trust none of them."""
-    telling = [q for q in quotes if len("".join(q.text.split())) >= MIN_LETTERS][:MAX_EVIDENCE]
-    if not telling:
-        return "no quote"
-    found: dict[tuple[int, int], Evidence] = {}
-    for quote in telling:
-        if not 0 <= quote.event < len(transcript.events):
-            return "unknown event"
-        evidence = ground_in(quote.text, transcript, quote.event)
-        if evidence is None:
-            return _why_not_there(quote.text, transcript)
-        start, end = evidence.span[0], min(evidence.span[1], evidence.span[0] + MAX_QUOTE)
-        found[quote.event, start] = replace(evidence, quote=evidence.quote[: end - start], span=(start, end))
-    return tuple(found.values())
-
-
-def _why_not_there(quote: str, transcript: Transcript) -> Reason:
-    if locate(quote, transcript):
-        return "wrong event"
-    if any(not is_source(e) and ground(quote, e.text) for e in transcript.events):
-        return "not the run's own text"
-    return "stitched" if _is_stitched(quote, transcript) else "misquoted"
-
-
-def _is_stitched(quote: str, transcript: Transcript) -> bool:
-    """All of it stands in the run, in two to four passages."""
-    words = re.sub(r"\.\.\.|…|\[\.\.\.\]", " ", quote).split()
-    for _ in range(4):
-        longest = next((n for n in range(len(words), 0, -1) if locate(" ".join(words[:n]), transcript)), 0)
-        if not longest:
-            return False
-        words = words[longest:]
-        if not words:
-            return True
-    return False
-
-
 # --- the checks, in their order -----------------------------------------------------------------------------------------
 
 
 def _examine(fact: FactV1, past: Past, redact: Callable[[str], str]) -> Proposal | Reason:
-    evidence = _cited(fact.quotes, past.said.transcript)
+    evidence = cited(fact.quotes, past.said.transcript, MAX_EVIDENCE)
     if isinstance(evidence, str):
         return evidence
     if _holds_secret(fact, redact):
@@ -377,7 +336,7 @@ def settle(per_chunk: Sequence[tuple[int, Candidate]]) -> Settled:
     """
     kept: list[tuple[int, Candidate]] = []
     dropped: list[Drop] = []
-    for chunk, candidate in sorted(per_chunk, key=lambda pair: (pair[0], _latest(pair[1]))):
+    for chunk, candidate in sorted(per_chunk, key=lambda pair: (pair[0], max(e.event_index for e in pair[1].evidence))):
         merged, rest = candidate, []
         first = chunk
         for number, other in kept:
@@ -389,7 +348,3 @@ def settle(per_chunk: Sequence[tuple[int, Candidate]]) -> Settled:
                 rest.append((number, other))
         kept = [*rest, (first, merged)]
     return Settled(tuple(c for _, c in sorted(kept, key=lambda pair: pair[0])), tuple(dropped))
-
-
-def _latest(candidate: Candidate) -> int:
-    return max(e.event_index for e in candidate.evidence)

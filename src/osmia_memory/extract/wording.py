@@ -87,7 +87,7 @@ _ACCIDENT = re.compile(
     r"|\b(?:login|session|token|credentials?|password|licen[cs]e|certificate|subscription)s? (?:\w+ )?(?:has |have |had |was |were |is |are )?(?:expired|lapsed|revoked)\b"
     r"|\bnot logged in\b|\b(?:could not|couldn't|cannot|can't|failed to) (?:resolve|reach|connect to) (?:the )?(?:host|registry|server|internet|network|\S+\.(?:com|org|io|net))\b"
     r"|\bindex\.lock\b|\b(?:is|was|were|are) locked by another\b|\banother (?:git )?process\b"
-    r"|\b(?:was|were|got|is|are) interrupted\b|\b(?:is|are|was|were) (?:(?:still|all) )?(?:modified|untracked|unstaged|uncommitted|staged)\b",
+    r"|\b(?:was|were|got|is|are) interrupted\b|\b(?<!what )(?<!that )(?<!which )(?:is|are|was|were) (?:(?:still|all) )?(?:modified|untracked|unstaged|uncommitted|staged)\b",
     re.I,
 )
 

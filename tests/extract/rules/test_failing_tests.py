@@ -87,6 +87,23 @@ def test_one_cause_of_many_failures_is_told_once() -> None:
     assert "`TestSync0`, `TestSync1` and 1 more" in content
 
 
+def test_a_setting_under_which_they_all_pass_is_the_remedy() -> None:
+    """The same command with one assignment more, and no edit in between."""
+    lines = "".join(f"--- FAIL: TestSync{n} (0.00s)\n    sync_test.go:9: commit: signing key is not available\n" for n in range(3))
+    tape = Tape().edit("sync.go").sh("go test ./...", lines + "FAIL\texample.org/sync\t0.1s", 1)
+    tape.sh("SYNC_CONFIG=/dev/null go test ./...", "ok  \texample.org/sync\t0.3s")
+    (content,) = found(failing_tests.shared_cause, tape)
+    assert content.endswith("“commit: signing key is not available”: with `SYNC_CONFIG=/dev/null` they pass.")
+
+
+def test_a_cause_that_an_edit_cured_is_none_of_the_environment() -> None:
+    """The same command passed later as it was."""
+    lines = "".join(f"--- FAIL: TestSync{n} (0.00s)\n    sync_test.go:9: commit: signing key is not available\n" for n in range(3))
+    tape = Tape().edit("sync.go").sh("go test ./...", lines + "FAIL\texample.org/sync\t0.1s", 1)
+    tape.edit("sync.go", "y = 2").sh("go test ./...", "ok  \texample.org/sync\t0.3s")
+    assert found(failing_tests.shared_cause, tape) == []
+
+
 def test_a_flaky_test_fails_and_passes_with_nothing_changed() -> None:
     """Another environment or an edit in between is no flake."""
     tape = Tape().edit("a.py").sh("pytest tests/test_tz.py", RED, 1).sh("pytest tests/test_tz.py | tail", GREEN)

@@ -97,8 +97,46 @@ def test_set_up_that_scripts_need_is_learned_from_what_was_added() -> None:
     )
     tape.sh("python try_it.py", "done")
     assert found(own_scripts.script_setup, tape) == [
-        "A stand-alone script against this code may fail with `shop.errors.RegistryNotReady: registry is not loaded`; adding `shop.load_registry()` got past it."
+        "A stand-alone script here may fail with `RegistryNotReady: registry is not loaded` until `shop.load_registry()` is added."
     ]
+
+
+TRACE = 'Traceback (most recent call last):\n  File "/home/dev/shop/shop/loader.py", line 9, in load\n'
+
+
+def test_a_package_named_as_a_string_has_to_exist() -> None:
+    """The code under test imports what the script only names; making the package, or taking the name out, got past it."""
+    failed = (
+        Tape()
+        .create("try_it.py", "import shop\nshop.load(plugins=['try_plugin'])")
+        .sh("python try_it.py", TRACE + "ModuleNotFoundError: No module named 'try_plugin'", 1)
+    )
+    made = failed.sh("mkdir try_plugin && touch try_plugin/__init__.py").sh("python try_it.py", "loaded")
+    assert found(own_scripts.script_setup, made) == [
+        "A stand-alone script here may fail with `No module named 'try_plugin'` until that package exists on disk."
+    ]
+
+
+def test_a_command_run_beside_the_script_may_be_the_cure() -> None:
+    """The script itself did not change; inline code before its second run did what was missing."""
+    tape = (
+        Tape()
+        .create("try_it.py", "import shop\nshop.configure(x=1)\nshop.totals()")
+        .sh("python try_it.py", TRACE + "shop.errors.StoreError: no such table: carts", 1)
+        .sh("python3 -c \"\nimport shop\nshop.configure(x=1)\nshop.create_tables('carts', verbose=0)\n\"")
+        .sh("python try_it.py", "3 carts")
+    )
+    assert found(own_scripts.script_setup, tape) == [
+        "A stand-alone script here may fail with `StoreError: no such table: …` until `shop.create_tables('carts', …)` is added."
+    ]
+
+
+def test_a_rewritten_script_that_does_not_get_further_teaches_nothing() -> None:
+    """The same error again, whatever was added."""
+    error = TRACE + "shop.errors.StoreError: no such table: carts"
+    tape = Tape().create("try_it.py", "import shop\nshop.totals()").sh("python try_it.py", error, 1)
+    tape.create("try_it.py", "import shop\nshop.refresh()\nshop.totals()").sh("python try_it.py", error, 1)
+    assert found(own_scripts.script_setup, tape) == []
 
 
 def test_the_reproduction_that_the_task_describes_is_no_set_up_problem() -> None:

@@ -109,6 +109,7 @@ def slow(view: View) -> Iterator[Finding]:
                 "failure_pattern",
                 Claim(command, "time", "limit", "exceeded"),
                 (cite_command(view, step), cite_result(view, step, last)),
+                anchors=_file_of(view, step),
             )
         elif (seconds := _seconds(step)) >= _SLOW_S and step.purpose in ("test", "build", "run", "lint") and step.worked:
             told.add(command)
@@ -117,7 +118,8 @@ def slow(view: View) -> Iterator[Finding]:
                 "repo_quirk",
                 Claim(command, "time", "duration", "long"),
                 (cite_command(view, step), cite_result(view, step, step.output.strip()[-80:])),
-                tags=("standing",) if step.purpose == "test" else (),
+                anchors=_file_of(view, step),
+                tags=("standing",) if step.purpose == "test" and not _file_of(view, step) else (),
             )
 
 
@@ -125,6 +127,13 @@ def _seconds(step: Step) -> float:
     """What the runner itself reports, else the wall time of the call, which may include waiting."""
     reported = step.verdict.seconds if step.verdict else None
     return reported if reported is not None else 0.0 if step.purpose == "test" and len(step.results) > 1 else step.duration_s or 0.0
+
+
+def _file_of(view: View, step: Step) -> tuple[str, ...]:
+    """The one file the command was pointed at, as an anchor: then it concerns tasks on that file."""
+    where = commands.targets(step.main) if step.main else ()
+    is_file = len(where) == 1 and re.search(r"\.\w+$", where[0].split("::")[0])
+    return (f"file:{view.relative(where[0].split('::')[0])}",) if is_file else ()
 
 
 def _finished_variant(view: View, step: Step) -> str | None:
@@ -180,6 +189,6 @@ def measured(view: View) -> Iterator[Finding]:
 
 RULES = (
     Rule("flood", 1, 0.8, 0.01, "the size of the output was seen", flood),
-    Rule("slow", 1, 0.7, 0.02, "timings depend on the machine", slow),
+    Rule("slow", 2, 0.7, 0.02, "timings depend on the machine", slow),
     Rule("measured", 1, 0.65, 0.02, "one measurement", measured),
 )

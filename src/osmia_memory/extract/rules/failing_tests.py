@@ -179,19 +179,54 @@ def shared_cause(view: View) -> Iterator[Finding]:
         step, main, v = run
         reason = _common(v.failing)
         same = [f for f in v.failing if f.reason == reason and f.test_id not in cured and not made_here(view, f.test_id)]
-        passed_later = any(r.at > run.at and r.verdict.tool == v.tool and r.verdict.passed for r in view.test_runs)
-        if len(reason) < 20 or len(same) < _MANY or re.match(r"Assertion|assert|[Ee]xpected|got |want ", reason) or passed_later:
+        if (
+            len(reason) < 20
+            or len(same) < _MANY
+            or re.match(r"Assertion|assert|[Ee]xpected|got |want ", reason)
+            or _passes_as_is(view, run)
+        ):
             continue
         names = ", ".join(f"`{short_test(f.test_id)}`" for f in same[:2])
+        remedy = _passes_with(view, run)
+        told = f"with `{' '.join(remedy[1])}` they pass" if remedy else "one cause in the environment or set-up, not one bug a test"
         yield Finding(
-            f"Tests {names} and {len(same) - 2} more fail together here with “{one_line(reason)}”: one cause in the environment or set-up, not one bug a test.",
+            f"Tests {names} and {len(same) - 2} more fail together here with “{one_line(reason)}”: {told}.",
             "failure_pattern",
             Claim(re.sub(r"0x[0-9a-f]+|\d+", "N", " ".join(reason.split()))[:120], "fails tests", commands.runner_key(main), "yes"),
-            (cite_result(view, step, reason), cite_result(view, step, short_test(same[0].test_id)), cite_command(view, step)),
+            (
+                cite_result(view, step, reason),
+                cite_result(view, step, short_test(same[0].test_id)),
+                cite_command(view, step),
+                cite_command(view, remedy[0].step) if remedy else None,
+            ),
             anchors=tuple(f"test:{f.test_id}" for f in same[:4]),
             tags=("baseline",),
         )
         return
+
+
+def _passes_as_is(view: View, run: TestRun) -> bool:
+    """The same tests, or all, passed later under the same settings: an edit or a moment was the cause."""
+    where = commands.targets(run.main)
+    return any(
+        r.at > run.at
+        and r.verdict.passed
+        and r.verdict.tool == run.verdict.tool
+        and r.main.env == run.main.env
+        and (r.is_whole or where == commands.targets(r.main))
+        for r in view.test_runs
+    )
+
+
+def _passes_with(view: View, run: TestRun) -> tuple[TestRun, list[str]] | None:
+    """A later run of the same command that passed with nothing but a setting or an option added, and what that was."""
+    for later in view.test_runs:
+        if later.at > run.at and later.verdict.passed and not view.edits_between(run.at, later.at):
+            before, after = (*run.main.env, *run.main.argv), (*later.main.env, *later.main.argv)
+            added = [w for w in after if w not in before]
+            if added and len(added) <= 2 and all(w in after for w in before) and not commands.is_selective(later.main):
+                return later, added
+    return None
 
 
 # --- flaky ----------------------------------------------------------------------------------------------------------------
@@ -279,7 +314,7 @@ def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Eviden
 
 RULES = (
     Rule("baseline", 1, 0.8, 0.03, "failed with the checkout unmodified", baseline),
-    Rule("shared_cause", 1, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
+    Rule("shared_cause", 2, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
     Rule("flaky", 1, 0.75, 0.02, "failed and passed with nothing changed", flaky),
     Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),
 )
