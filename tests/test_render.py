@@ -37,6 +37,17 @@ def lines(block: str) -> list[str]:
     return found
 
 
+def test_failures_of_one_pattern_share_a_line() -> None:
+    """What they open with alike is told once; each keeps its count, and one that would make the line too long is left out."""
+    opening = "A stand-alone script here may fail with"
+    others = [a_fact(f"{opening} `{error}` until `shop.setup()` is added.", runs=n) for error, n in (("NoTable", 5), ("No" * 150, 3))]
+    ranked = replace(entry(f"{opening} `NotReady` until `shop.load()` is added.", runs=7), also=tuple(others))
+    (line,) = lines(render.prior_knowledge([ranked]))
+    assert line.endswith(
+        f"{opening} `NotReady` until `shop.load()` is added (7 runs); or `NoTable` until `shop.setup()` is added (5 runs)."
+    )
+
+
 def test_the_whole_block() -> None:
     """Heading, one sentence, one bullet a fact with its label, confidence to two decimals, and the runs that saw it."""
     ranked = [

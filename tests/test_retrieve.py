@@ -345,7 +345,7 @@ def test_at_most_three_standing_facts_one_for_each_purpose() -> None:
     used = a_fact("`make test` runs the whole test suite.", runs=40, tags=("standing",))
     rare = [a_fact(f"`make test-{n}` runs the whole test suite of part {n}.", tags=("standing",)) for n in range(5)]
     baseline = replace(BASELINE, runs=2)
-    shown = [r.fact for r in retrieve.rank(a_query(), [*rare, used, LINT, baseline, ROUNDING], now=NOW) if r.standing]
+    shown = [r.fact for r in retrieve.rank(a_query(), [*rare, used, replace(LINT, runs=12), baseline, ROUNDING], now=NOW) if r.standing]
 
     assert len(shown) == 3
     assert used in shown
@@ -358,6 +358,66 @@ def test_a_baseline_that_one_run_of_many_saw_is_not_standing() -> None:
 
     assert BASELINE.content not in contents(a_query(), [BASELINE, most, ROUNDING])
     assert BASELINE.content in contents(a_query(), [replace(BASELINE, runs=2), most, ROUNDING])
+
+
+def test_a_lint_command_that_few_runs_use_is_not_standing() -> None:
+    """Most tasks did without it."""
+    most = a_fact("`uv run pytest` runs the whole test suite.", runs=40, tags=("standing",))
+    lint = a_fact("`uv run ruff check .` is the lint check.", runs=3, tags=("standing",))
+
+    assert contents(a_query(), [most, lint, ROUNDING]) == [ROUNDING.content, most.content]
+    assert lint.content in contents(a_query(), [most, replace(lint, runs=12), ROUNDING])
+
+
+def a_set_up_failure(error: str, runs: int) -> Fact:
+    """One of several errors that scripts meet for want of set-up."""
+    claim = Claim("own script", "fails with", error, "set-up")
+    content = f"A stand-alone script here may fail with `{error}` until `shop.setup()` is added."
+    return a_fact(content, runs=runs, claim=claim, fact_kind="failure_pattern", tags=("corroborate",))
+
+
+def test_failures_of_one_pattern_become_one_entry_and_are_frequent_together() -> None:
+    """Three errors of scripts without set-up, each met by few runs, are met by many together; one that a single run met stays out."""
+    most = a_fact("`uv run pytest` runs the whole test suite.", runs=40, tags=("standing",))
+    failures = [a_set_up_failure(error, runs) for error, runs in (("NotReady", 4), ("NoTable", 5), ("NoSettings", 2), ("Oddity", 1))]
+    ranked = retrieve.rank(a_query(), [most, ROUNDING, *failures], now=NOW)
+    (entry,) = [r for r in ranked if r.fact in failures]
+
+    assert {f.content for f in (entry.fact, *entry.also)} == {f.content for f in failures[:3]}
+    assert entry.standing
+    assert all(r.also == () for r in ranked if r is not entry)
+
+
+def test_rare_failures_of_one_pattern_are_not_standing() -> None:
+    """Two runs of forty say little about the next one."""
+    most = a_fact("`uv run pytest` runs the whole test suite.", runs=40, tags=("standing",))
+    failures = [a_set_up_failure("NotReady", 2)]
+
+    assert contents(a_query(), [most, ROUNDING, *failures]) == [ROUNDING.content, most.content]
+
+
+@pytest.mark.parametrize(("task", "shown"), [("Rounding of the invoice export\n\nSee `test_month_end`.", True), (TASK, False)])
+def test_trouble_with_one_test_belongs_to_tasks_that_name_it(task: str, shown: bool) -> None:
+    """Words of its sentence in common with the task are not enough."""
+    trouble = a_fact(
+        "`tests/test_export.py::test_month_end` fails on unmodified code here (rounding of the invoice total differs by one cent).",
+        anchors=("test:tests/test_export.py::test_month_end",),
+        tags=("baseline",),
+    )
+    assert (trouble.content in contents(a_query(task), [trouble, ROUNDING])) == shown
+
+
+def test_a_slow_file_of_tests_is_no_standing_fact() -> None:
+    """Many runs saw it, but it concerns tasks on that file alone."""
+    slow = a_fact(
+        "`pytest tests/test_slow.py` did not finish and was cut off; run a part of it.",
+        runs=12,
+        fact_kind="failure_pattern",
+        anchors=("file:tests/test_slow.py",),
+    )
+    most = a_fact("`uv run pytest` runs the whole test suite.", runs=20, tags=("standing",))
+    assert slow.content not in contents(a_query(), [slow, most, ROUNDING])
+    assert slow.content in contents(a_query("Speed up tests/test_slow.py, its fixtures take long"), [slow, most])
 
 
 def test_what_needs_corroboration_is_shown_from_the_second_run_on() -> None:

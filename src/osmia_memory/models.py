@@ -340,3 +340,4 @@ class Ranked:
     parts: Mapping[str, float]
     standing: bool = False  # shown because it helps most tasks here, not because it matches the text
     disputed_by: Fact | None = None  # the other side of a contradiction that nobody has resolved
+    also: tuple[Fact, ...] = ()  # further facts of the same pattern, told in the same bullet

@@ -26,6 +26,7 @@ ENGINE_LABEL = "Engine note"
 PATTERN_LABEL = "Pattern"
 MAX_PATTERNS = 2
 MAX_CHARS = 500  # of one stored text; a longer one is cut at a word
+MAX_JOINED = 380  # characters of several facts told in one bullet
 CHARS_PER_TOKEN = 4
 TEMPLATE = Path(__file__).parent / "prompts" / "prior_knowledge" / "v1.jinja"
 
@@ -92,6 +93,9 @@ def _bullet(entry: Ranked, origin: str) -> Bullet:
     notes = [_counts(fact)] if fact.runs >= 2 or fact.refuting_runs else []
     notes += [origin] if origin else []
     text = _reported(fact) + (f" ({'; '.join(notes)})" if notes else "")
+    for other in entry.also:
+        more = f"; or {without_shared_words(_reported(other), fact.content)} ({_counts(other)})"
+        text += more if len(text) + len(more) <= MAX_JOINED else ""
     if entry.disputed_by is not None:
         text += f"; unresolved, another observation says the contrary: {_reported(entry.disputed_by)} ({_counts(entry.disputed_by)})"
     return Bullet(label, text if text.endswith(("!", "?", "…")) else text + ".", _confidence(entry))
@@ -108,6 +112,13 @@ def _reported(fact: Fact) -> str:
     if kind == "advice" and fact.runs < 2 and not fact.pinned:
         return f"an earlier run noted: {content}"
     return content
+
+
+def without_shared_words(text: str, other: str) -> str:
+    """`text` from the first word on in which it differs from `other`: "a b d" beside "a b c" is "d"."""
+    words = text.split(" ")
+    same = next((n for n, (a, b) in enumerate(zip(words, other.split(" "), strict=False)) if a != b), 0)
+    return " ".join(words[same:])
 
 
 def _counts(fact: Fact) -> str:

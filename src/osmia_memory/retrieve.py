@@ -43,8 +43,11 @@ RECENCY_EXPONENT = 0.25  # one voter among others: as a plain factor it drowns r
 AS_WELL = 0.95  # from this share of the other's relevance on, two facts match equally well
 MAX_STANDING = 3
 MAX_ALIKE = 3
+MAX_FAMILY = 3  # failures of one pattern in one line
+FAMILY_WORDS = 5  # that they open with alike
 FREQUENT_RUNS = 3  # hit a failure that is called frequent, at least, and
 FREQUENT_SHARE = 0.2  # of the runs of the fact that most runs saw
+COMMAND_SHARE = 0.3  # likewise, of a test, lint or build command: what fewer use, most tasks do without
 HIDDEN_TAGS = frozenset({"rule_proposal", "stale"})  # kept out of the block until a person decides
 NEEDS_MORE_RUNS = "corroborate"  # tag of what is worth telling only if several independent runs say so
 NO_TESTS_NEEDED = frozenset({"docs", "question", "review"})
@@ -107,7 +110,11 @@ def rank(
     matches = [_weigh(f, lexical[f.fact_id], semantic.get(f.fact_id, 0.0), now, decay_interval_hours) for f in visible]
     floor = _floor(statistics.documents, embed is not None)
     at_home = _is_on_this_repository(query, weights, statistics, known_terms)
-    passing = [m for m in matches if m.relevance >= floor and (at_home or _is_grounded(m, weights, documents[m.fact.fact_id]))]
+    passing = [
+        m
+        for m in matches
+        if m.relevance >= floor and (at_home or _is_grounded(m, weights, documents[m.fact.fact_id])) and _names_subject(m.fact, weights)
+    ]
     strong = _without_repeats(_strong(_corroborated_first(passing)))
     standing = (
         _standing(query, matches, strong, min(MAX_STANDING, max_facts // 2))
@@ -116,6 +123,7 @@ def rank(
     )
     chosen = [(m, False) for m in strong[: max_facts - len(standing)]] + [(m, True) for m in standing]
     ranked = [Ranked(m.fact, m.score, {**m.parts, "floor": floor}, standing=extra) for m, extra in chosen]
+    ranked = _families(ranked, visible)
     return _disputes(ranked, {f.fact_id: f for f in visible}, contradictions)
 
 
@@ -211,6 +219,23 @@ def _is_grounded(match: _Match, weights: Mapping[str, float], document: Mapping[
     return (len(common) >= needed > 0) or any(similarity.is_compound(term) for term in common) or match.parts["semantic"] >= SEMANTIC_GROUND
 
 
+def _names_subject(fact: Fact, weights: Mapping[str, float]) -> bool:
+    """Whether the task names what the fact is about. Asked of trouble with single files and tests only: elsewhere it is no trouble."""
+    if not fact.anchors or fact.fact_kind == "success_pattern":
+        return True
+    return any(_is_named(anchor.partition(":")[2], weights) for anchor in fact.anchors)
+
+
+def _is_named(name: str, weights: Mapping[str, float]) -> bool:
+    """The task holds the whole path or name, or all words of one of its own parts: file, test, or module of the test."""
+    parts = [part for part in re.split(r"::|/|\.(?!\w{1,4}$)", name) if part]
+    own = [re.sub(r"\.\w{1,4}$", "", part) for part in ([parts[0], parts[-1]] if "/" not in name else parts[-2:])]
+    if any(term in weights for term in (name.lower(), parts[-1].lower()) if similarity.is_compound(term)):
+        return True
+    wanted = [{t for t in similarity.terms(part.replace("__init__", "")) if not similarity.is_compound(t)} for part in own]
+    return any(words and words <= similarity.telling(weights) for terms in wanted if (words := terms - similarity.GENERIC_TERMS))
+
+
 # --- which of the relevant ones ---------------------------------------------------------------------------------------
 
 
@@ -246,6 +271,35 @@ def _without_repeats(matches: Iterable[_Match]) -> list[_Match]:
         kept.append(m)
         alike[kind] += bool(kind)
     return kept
+
+
+def _families(ranked: Sequence[Ranked], visible: Sequence[Fact]) -> list[Ranked]:
+    """Failures of one pattern become one entry: the best ranked of them, and the most frequent others beside it."""
+    told: set[str] = set()
+    result = []
+    for entry in ranked:
+        if entry.fact.fact_id in told:
+            continue
+        others = [f for f in _family(entry.fact, visible) if f.fact_id != entry.fact.fact_id and f.runs >= 2]
+        others.sort(key=lambda f: (-f.runs, f.fact_id))
+        told |= {f.fact_id for f in (entry.fact, *others)}
+        result.append(replace(entry, also=tuple(others[: MAX_FAMILY - 1])))
+    return result
+
+
+def _family(fact: Fact, facts: Iterable[Fact]) -> list[Fact]:
+    """Failures that say the same of one subject and differ in the error alone: same claim but for its qualifier, same opening words."""
+    if fact.claim is None or fact.fact_kind != "failure_pattern":
+        return [fact]
+    opening = fact.content.split(" ")[:FAMILY_WORDS]
+    return [
+        f
+        for f in facts
+        if f.claim is not None
+        and f.fact_kind == fact.fact_kind
+        and (f.scope, f.owner, f.claim.subject, f.claim.attribute) == (fact.scope, fact.owner, fact.claim.subject, fact.claim.attribute)
+        and f.content.split(" ")[:FAMILY_WORDS] == opening
+    ]
 
 
 def _disputes(ranked: Sequence[Ranked], visible: Mapping[str, Fact], contradictions: Collection[tuple[str, str]]) -> list[Ranked]:
@@ -296,28 +350,32 @@ _TEST = r"(?i)\b(?:tests?|pytest|suite|nextest|vitest|jest|ctest|tox|gate|checks
 _READ_CHARS = 1000  # of a text; what says how things are run says it at once
 
 
-def is_standing(fact: Fact, most_runs: int = 0) -> bool:
+def is_standing(fact: Fact, most_runs: int = 0, *, family_runs: int = 0) -> bool:
     """Whether a fact helps with nearly every task in its repository: how tests, lint and build run, or what fails anyway.
 
     Extraction marks its facts by the tag `standing`. A fact without tags, imported or saved by hand, is recognised by its text: it names
     a runner and says in general how things are run, or that something fails on unmodified code. A failure is standing too if many runs
-    hit it, compared with `most_runs`, the number of runs that saw the best known fact.
+    hit it, compared with `most_runs`, the number of runs that saw the best known fact. `family_runs` counts those that hit a failure of the
+    same pattern.
     """
     if fact.scope == "engine":  # of use in half of the tasks at best, whatever the repository
         return False
-    if "standing" in fact.tags or _is_frequent_failure(fact, most_runs):
+    if "standing" in fact.tags:
+        return fact.runs >= COMMAND_SHARE * most_runs
+    if _is_frequent_failure(fact, most_runs, family_runs):
         return True
-    if fact.tags:
+    if fact.tags or fact.runs < min(2, FREQUENT_SHARE * most_runs):
         return False
     text = fact.content[:_READ_CHARS]
     if re.search(_BASELINE, text):
-        return fact.runs >= min(2, FREQUENT_SHARE * most_runs)
+        return True
     names_files = len(set(re.findall(_SOURCE_FILE, text))) > 1  # then it is about those files
     return not names_files and bool(re.search(_RUNNER, text) and re.search(_HOW_TO, text))
 
 
-def _is_frequent_failure(fact: Fact, most_runs: int) -> bool:
-    return fact.fact_kind == "failure_pattern" and fact.runs >= FREQUENT_RUNS and fact.runs >= FREQUENT_SHARE * most_runs
+def _is_frequent_failure(fact: Fact, most_runs: int, family_runs: int) -> bool:
+    runs = max(fact.runs, family_runs)
+    return fact.fact_kind == "failure_pattern" and runs >= FREQUENT_RUNS and runs >= FREQUENT_SHARE * most_runs
 
 
 def _purpose(fact: Fact) -> str:
@@ -336,9 +394,12 @@ def _standing(query: Query, matches: Sequence[_Match], chosen: Sequence[_Match],
         return []
     shown = {m.fact.fact_id for m in chosen}
     most_runs = max((m.fact.runs for m in matches if m.fact.scope != "engine"), default=1)
+    facts = [m.fact for m in matches]
     best: dict[str, tuple[float, _Match]] = {}
     for m in sorted(matches, key=lambda m: m.fact.fact_id):
-        if m.fact.fact_id not in shown and is_standing(m.fact, most_runs):
+        family_runs = sum(f.runs for f in _family(m.fact, facts))
+        about_a_file = any(a.startswith("file:") for a in m.fact.anchors)
+        if m.fact.fact_id not in shown and not about_a_file and is_standing(m.fact, most_runs, family_runs=family_runs):
             value = m.worth * (1 + m.relevance) * (1 + m.fact.runs / most_runs)
             if value > best.get(_purpose(m.fact), (0.0,))[0]:
                 best[_purpose(m.fact)] = (value, m)
