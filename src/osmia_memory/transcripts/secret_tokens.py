@@ -96,7 +96,7 @@ _GROUPS = (
     ),
     Group(
         "-",
-        "[A-Za-z0-9_-]{16}",
+        "(?!---)[A-Za-z0-9_-]{16}",  # not in rulers: ----------
         Issuer("anthropic", "sk-ant-", f"{_URL}{{20,}}"),
         Issuer("openai", "sk-proj-", f"{_URL}{{20,}}"),
         Issuer("openai", "sk-(?:svcacct|service)-", f"{_URL}{{20,}}"),
