@@ -211,10 +211,13 @@ def table(arms: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, arm in arms.items():
+        if name == "rules":
+            rows.append(f"| rules | {arm['facts']} | | | | | | |")
+            continue
         cost = "" if arm["cost_usd"] is None else f"{arm['cost_usd']:.4f}"
         asked = [str(arm["kept"]), str(sum(arm["dropped"].values())), f"{arm['tokens_in']:,} / {arm['tokens_out']:,}", cost]
         checked = [str(arm["ungrounded"]), "yes" if arm["rules_unchanged"] else "no"]
-        cells = [name, str(arm["facts"]), *(["", "", "", "", "", ""] if name == "rules" else [*asked, *checked])]
+        cells = [name, str(arm["facts"]), *asked, *checked]
         rows.append("| " + " | ".join(cells) + " |")
     found = "\n".join(rows) + "\n"
     if "authored" in arms:

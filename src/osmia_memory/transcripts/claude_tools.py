@@ -94,6 +94,7 @@ class Tools:
             args = {key: arguments[key] for key in ("offset", "limit") if key in arguments}
         elif name in ("Edit", "Write", "MultiEdit", "NotebookEdit"):
             kind, text = "file_edit", _written(name, arguments)
+            args = _replaced(name, arguments)
             paths = self.paths(arguments.get("file_path") or arguments.get("notebook_path"))
         else:
             text = as_json(arguments)
@@ -243,6 +244,13 @@ def texts(content: Any) -> Iterator[str]:
                 yield f"[{block['type']}]"
             elif block.get("type") == "tool_reference":
                 yield str(block.get("tool_name", ""))
+
+
+def _replaced(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The text that an edit replaces; nothing for a whole file."""
+    edits = arguments.get("edits") if name == "MultiEdit" else [arguments]
+    old = [str(e["old_string"]) for e in edits or [] if isinstance(e, dict) and e.get("old_string")] if isinstance(edits, list) else []
+    return {"old_string": "\n".join(old)} if old else {}
 
 
 def _written(name: str, arguments: dict[str, Any]) -> str:
