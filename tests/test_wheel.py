@@ -64,7 +64,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     source = {p.relative_to(ROOT / "src").as_posix() for p in (ROOT / "src" / "osmia_memory").rglob("*.py")}
     assert {str(n) for n in inside if n.suffix == ".py"} == source
     others = {str(n) for n in inside if n.suffix != ".py" and n.parts[1:3] != ("demo", "runs")}
-    assert others == {"osmia_memory/py.typed", "osmia_memory/demo/tasks.json", "osmia_memory/prompts/prior_knowledge/v1.jinja"}
+    shipped = {
+        f"osmia_memory/{p.relative_to(ROOT)}" for name in ("prompts", "cassettes") for p in (ROOT / name).rglob("*.*") if p.is_file()
+    }
+    assert "osmia_memory/cassettes/extract_facts/v1/authored.yaml" in shipped
+    assert others == {"osmia_memory/py.typed", "osmia_memory/demo/tasks.json", *shipped}
     runs = [n for n in inside if n.parts[1:3] == ("demo", "runs")]
     assert len([n for n in runs if not n.name.endswith(".outcome.json")]) == 14
     assert {n.suffix for n in runs} == {".json", ".jsonl"}
