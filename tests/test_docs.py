@@ -1,6 +1,7 @@
 """What the pages say can be typed: every command line in them parses, every command is on a page, the reference is the program's own help."""
 
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 import typer
 
+from osmia_memory import demonstration
 from osmia_memory.cli.app import COMMANDS, application
 from osmia_memory.config import Settings
+from osmia_memory.models import Skip
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(p for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] if p.is_file())
@@ -111,3 +114,15 @@ def test_json_of_the_guide_is_a_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "osmia_memory.cli.app", "extract", "run.json", "--dry-run", "--strict"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "1 run read" in done.stderr) == (0, True), done.stderr
+
+
+def test_the_block_of_the_readme_is_what_the_demo_prints(tmp_path: Path) -> None:
+    """The first task of the demo, by rules alone, to the byte."""
+    memory = demonstration.memory(tmp_path / "demo.duckdb")
+    repo = next(r.run.repo for r in list(memory.extract([str(demonstration.RUNS)])) if not isinstance(r, Skip))
+    task = json.loads(demonstration.TASKS.read_text())[0]
+
+    text = f"{task['title']}\n\n{task['description']}"
+    block = memory.prior_knowledge(text, repo=repo, engine=task["engine"], task_type=task.get("task_type")).text
+
+    assert f"```\n{block}```" in (ROOT / "README.md").read_text()

@@ -24,7 +24,7 @@ def extract(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Files, folders, globs or tar archives; `-` reads one transcript from stdin.")
     ],
-    repo: Annotated[str | None, typer.Option("--repo", help="org/name of the repository, where the transcript does not tell.")] = None,
+    repo: Annotated[str | None, typer.Option("--repo", help="org/name of the repository; overrules what transcripts tell.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="The engine, for transcripts in our own format.")] = None,
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="success, failure, partial or unknown; overrules what transcripts claim.")
@@ -57,7 +57,7 @@ def extract(
 
     Example: osmia-memory extract runs/*.jsonl --repo acme/shop
 
-    Reads Claude Code sessions, Codex rollouts, mini-swe-agent trajectories and TaskRun JSON. What cannot be read is
+    Reads Claude Code, Codex, mini-swe-agent, SWE-agent, OpenHands, Aider, Gemini CLI, opencode, Cline and TaskRun JSON. What cannot be read is
     counted, named and passed over. Exit status 1 if no run could be read.
     """
     from osmia_memory.workers import spare_processors

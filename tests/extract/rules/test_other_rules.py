@@ -140,6 +140,17 @@ def test_two_files_that_a_test_ties_together_are_told() -> None:
     ]
     same = Tape().edit("shop/schema.py").sh("pytest tests", red, 1).edit("shop/schema.py").sh("pytest tests", "4 passed in 0.1s")
     assert found(changes.needed_too, same) == []
+    failed = (
+        Tape(a_run(outcome="failure"))
+        .edit("shop/schema.py")
+        .sh("pytest tests", red, 1)
+        .edit("deploy/schema.sql")
+        .sh("pytest tests", "4 passed in 0.1s")
+    )
+    assert found(changes.needed_too, failed) == []  # its tests were not the last word
+    taken_back = Tape().edit("shop/schema.py").sh("pytest tests", red, 1).edit("deploy/schema.sql").sh("pytest tests", "4 passed in 0.1s")
+    taken_back.sh("git checkout deploy/schema.sql", "Updated 1 path from the index").sh("pytest tests", "4 passed in 0.1s")
+    assert found(changes.needed_too, taken_back) == []
 
 
 def test_a_commit_refused_by_a_hook_is_told_with_its_line() -> None:

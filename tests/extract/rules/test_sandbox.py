@@ -53,3 +53,5 @@ def test_accidents_of_the_moment_are_tagged_as_such() -> None:
     assert finding.scope == "engine"
     asked = Tape().sh("git fetch", "fatal: unable to access: Could not resolve host: mirror.example", 128)
     assert found(sandbox.accident, asked) == []  # a reserved name: nobody expected an answer
+    own = Tape().sh("go test ./...", "push failed: http 401 Unauthorized: http://127.0.0.1:64916/shop.git", 1)
+    assert found(sandbox.accident, own) == []  # a server of the test's own

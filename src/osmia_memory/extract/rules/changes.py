@@ -78,7 +78,12 @@ def push_side_effect(view: View) -> Iterator[Finding]:
 
 
 def dead_end(view: View) -> Iterator[Finding]:
-    """An edit that made tests fail, was taken back, and was followed by another one under which they passed."""
+    """An edit that made tests fail, was taken back, and was followed by another one under which they passed.
+
+    Of a run that failed after all, nothing: the edit taken back may have been the right one.
+    """
+    if view.transcript.run.outcome == "failure":
+        return
     for step in view.steps:
         path = next((p for p in _reverted(view, step) if not is_test_file(p)), None)
         edit = next((e for e in reversed(view.edits) if e.at < step.index and path in e.paths), None)
@@ -180,7 +185,9 @@ _SETTINGS = re.compile(r"\.(?:toml|ya?ml|cfg|ini|lock|md|rst|txt)$|(?:^|/)(?:app
 
 
 def needed_too(view: View) -> Iterator[Finding]:
-    """An existing test failed after a change of one file and passed once exactly one other file was changed as well."""
+    """An existing test failed after a change of one file and passed once exactly one other file was changed as well, and both changes stayed."""
+    if view.transcript.run.outcome == "failure":
+        return
     told: set[tuple[str, str]] = set()
     for n, run in enumerate(view.test_runs):
         before = [p for p in view.edits_between(-1, run.at) if p in view.edited and not is_test_file(p) and not _SETTINGS.search(p)]
@@ -193,7 +200,7 @@ def needed_too(view: View) -> Iterator[Finding]:
             continue
         first = _closest(before, after[0], failing[0].test_id)
         pair = (min(first, after[0]), max(first, after[0]))
-        if pair in told:
+        if pair in told or any(set(pair) & set(_reverted(view, s)) for s in view.steps if s.index > run.at):
             continue
         told.add(pair)
         edit = next(e for e in view.edits if e.at > run.at and after[0] in e.paths)
@@ -309,8 +316,8 @@ RULES = (
     Rule("check_rejects", 1, 0.75, 0.01, "the check said so, and passed once it was met", check_rejects),
     Rule("swept_in", 1, 0.8, 0.01, "the submitted patch shows it", swept_in),
     Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
-    Rule("dead_end", 2, 0.65, 0.01, "the agent's own reason", dead_end),
+    Rule("dead_end", 3, 0.65, 0.01, "the agent's own reason", dead_end),
     Rule("changed_together", 1, 0.6, 0.01, "one change; more runs must say so", changed_together),
-    Rule("needed_too", 1, 0.75, 0.01, "a test failed without the other file and passed with it", needed_too),
+    Rule("needed_too", 2, 0.75, 0.01, "a test failed without the other file and passed with it", needed_too),
     Rule("rejected", 1, 0.8, 0.01, "the check said so", rejected),
 )

@@ -258,6 +258,8 @@ def _changed_between(view: View, first: Step, second: Step) -> bool:
         first.index, second.index + 1
     ):  # an edit in the second line itself counts, one in the first came before it failed
         return True
+    if first.main and second.main and first.line.partition(first.main.text)[0] != second.line.partition(second.main.text)[0]:
+        return True  # the rerun's own line did something first
     between = (s for s in view.steps if first.index < s.index < second.index)
     return any(s.purpose in ("write", "install", "service", "git", "build", "run", "other") for s in between)
 
@@ -315,6 +317,6 @@ def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Eviden
 RULES = (
     Rule("baseline", 1, 0.8, 0.03, "failed with the checkout unmodified", baseline),
     Rule("shared_cause", 2, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
-    Rule("flaky", 1, 0.75, 0.02, "failed and passed with nothing changed", flaky),
+    Rule("flaky", 2, 0.75, 0.02, "failed and passed with nothing changed", flaky),
     Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),
 )

@@ -116,8 +116,8 @@ def _escalated(view: View, n: int) -> Step | None:
 
 
 _INVENTED_HOST = re.compile(
-    r"\.(?:example|invalid|test|localhost)\b|\bexample\.(?:com|org|net)\b"
-)  # reserved names: they were meant to fail
+    r"\.(?:example|invalid|test|localhost)\b|\bexample\.(?:com|org|net)\b|\b127\.0\.0\.1\b|\blocalhost\b|\[::1\]"
+)  # reserved names were meant to fail; what this machine serves itself is no environment
 
 
 def accident(view: View) -> Iterator[Finding]:
