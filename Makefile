@@ -20,6 +20,10 @@ check: $(VENV)/.installed
 bench-extraction: $(VENV)/.installed
 	@$(BIN)/python benchmarks/extraction.py
 
+# On the demo runs with a small judge of our own; with JUDGE=script and ARCHIVES="..." as docs/benchmarks.md says.
+bench-replay: $(VENV)/.installed
+	@$(BIN)/python -m benchmarks.replay $(if $(JUDGE),--judge $(JUDGE)) $(ARCHIVES)
+
 fmt: $(VENV)/.installed
 	@$(BIN)/ruff check -q --fix . ; $(BIN)/ruff format -q .
 
