@@ -61,9 +61,17 @@ def query(
             context.say(
                 f"{ranked.score:.3f} {'standing' if ranked.standing else 'relevant'} {ranked.fact.fact_id} ({parts}): {ranked.fact.content}"
             )
+            for other in ranked.also:
+                context.say(f"      and {other.fact_id}: {other.content}")
     if as_json:
         facts = [
-            {**fact_row(r.fact), "score": round(r.score, 6), "standing": r.standing, "parts": {k: round(v, 6) for k, v in r.parts.items()}}
+            {
+                **fact_row(r.fact),
+                "score": round(r.score, 6),
+                "standing": r.standing,
+                "parts": {k: round(v, 6) for k, v in r.parts.items()},
+                "also": [fact_row(other) for other in r.also],  # told in the same line
+            }
             for r in block.facts
         ]
         context.show_json({"known": block.known, "block": block.text, "facts": facts})
