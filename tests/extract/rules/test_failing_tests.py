@@ -132,3 +132,12 @@ def test_expectations_that_had_to_change_are_told_with_the_reason() -> None:
     )
     own = Tape().edit("tests/test_money.py", "def test_format(): ...").edit("shop/money.py").sh("pytest tests/test_money.py", red, 1)
     assert found(failing_tests.expectation_coupled, own.edit("tests/test_money.py").sh("pytest tests/test_money.py", GREEN)) == []
+
+
+def test_what_a_person_ran_says_nothing_of_unmodified_code() -> None:
+    """Their tree may hold changes that no transcript shows."""
+    by_person = Tape()
+    by_person.add("command", "pytest tests/test_tz.py", tool="user-shell", args={"by": "user"})
+    by_person.add("command_result", RED, answers=0, exit_code=1)
+    assert found(failing_tests.baseline, by_person) == []
+    assert found(failing_tests.baseline, Tape().sh("pytest tests/test_tz.py", RED, 1)) != []

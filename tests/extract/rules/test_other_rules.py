@@ -186,6 +186,8 @@ def test_a_provider_s_trouble_is_short_lived() -> None:
     """A rate limit passes; nothing about the repository follows."""
     tape = Tape().add("error", "429 rate limit reached for requests", tool="provider")
     assert found(engines.provider_trouble, tape) == ["codex hit a rate limit of its provider during a run."]
+    count = Tape().add("error", "the request has 206,529 tokens", tool="provider")
+    assert found(engines.provider_trouble, count) == []  # a number is no status
 
 
 def test_limits_and_repetitions_are_told_when_corroborated() -> None:

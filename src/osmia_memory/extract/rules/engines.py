@@ -80,8 +80,8 @@ def provider_trouble(view: View) -> Iterator[Finding]:
     """Rate limits, overload, context overflow and refusals of the provider: about the engine, short-lived."""
     engine = view.transcript.run.engine
     kinds = (
-        ("rate limit", r"rate.?limit|429|usage limit"),
-        ("overload", r"overloaded|529|503|internal server error|500\b"),
+        ("rate limit", r"rate.?limit|(?<![\d,.])429\b|usage limit"),
+        ("overload", r"overloaded|(?<![\d,.])(?:529|503|500)\b|internal server error"),
         ("context overflow", r"context (?:length|window)|prompt is too long|maximum context|ContextWindowExceeded"),
         ("refusal", r"\brefus(?:al|ed)\b|content policy"),
     )
