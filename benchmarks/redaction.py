@@ -71,7 +71,7 @@ SECRETS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (lambda r: "AK" + "IA" + drawn(string.ascii_uppercase + "234567", 16)(r), ("using {} for s3", "aws_access_key_id={}")),
     (lambda r: "xo" + "xb-" + drawn(string.digits, 12)(r) + "-" + drawn(ALNUM, 24)(r), ("bot {} joined",)),
     (lambda r: "sk-" + "ant-api03-" + drawn(ALNUM, 90)(r), ("x-vendor: {}", "401 for {}")),
-    (lambda r: "np" + "m_" + drawn(ALNUM, 36)(r), ("//registry.npmjs.org/:_authToken={}",)),
+    (lambda r: "np" + "m_" + drawn(ALNUM, 36)(r), ("//packages.vendor.io/:_authToken={}",)),
     (private_key, ("{}", "cat id_rsa\n{}\n$")),
     (password, ("DB_PASSWORD={}", '"password": "{}"', "--password {} --host db", "password：{}", "machine db login app password {}")),
     (drawn(ALNUM, 32), ("api_key={}", "Authorization: Bearer {}", "Cookie: lang=de; sessionid={}", "client_secret: '{}'")),

@@ -6,14 +6,14 @@ Knows nothing of prompts or runs. Both files hold text of transcripts (redacted)
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from osmia_memory.errors import InputError
 
 URL = "/v1/chat/completions"
-PRICE_FACTOR = 0.5  # of the price of direct requests, at the providers that have such an interface
 
 
 class Reply(NamedTuple):
@@ -30,27 +30,25 @@ class Replies(NamedTuple):
     rejected: tuple[tuple[int, str], ...]
 
 
-def write_requests(path: Path, requests: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
-    """Write (custom id, body) pairs, one a line; returns how many. The file appears whole or not at all.
+@contextmanager
+def requests_file(path: Path) -> Iterator[Callable[[str, Mapping[str, Any]], None]]:
+    """Gives a function that writes one request (custom id, body). The file appears whole, at the end, or not at all.
 
     Raises:
         InputError: it cannot be written.
     """
-    count = 0
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                for custom_id, body in requests:
-                    file.write(json.dumps({"custom_id": custom_id, "method": "POST", "url": URL, "body": body}, ensure_ascii=False) + "\n")
-                    count += 1
+                yield lambda custom_id, body: print(
+                    json.dumps({"custom_id": custom_id, "method": "POST", "url": URL, "body": body}, ensure_ascii=False), file=file
+                )
             Path(name).replace(path)
-        except BaseException:
+        finally:
             Path(name).unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise InputError(f"cannot write the requests to `{path}`: {error.strerror}; pass another file with `--batch-out`") from error
-    return count
 
 
 def read_replies(path: Path) -> Replies:

@@ -119,13 +119,14 @@ class Memory:
         keep = keep_transcripts or model_pass is not None
         asks_store = not dry_run or (keep and self._has_store())  # an estimate is to know what is answered already
         options = self._options(self._mask_key(asks_store), repo, engine, outcome, at)
-        known = {} if dry_run or keep else self.store.run_versions(self.tenant)  # what the rules know may have parts no model has read
-        items = digests(sources(paths, stdin), options, known, workers=workers, keep=keep)
+        stored = {} if dry_run else self.store.run_versions(self.tenant)
+        # What the rules know may have parts that no model has read.
+        items = digests(sources(paths, stdin), options, {} if keep else stored, workers=workers, keep=keep)
         if dry_run:
             return pipeline.preview(items)
         if model_pass is not None:
             return self._with_model(items, model_pass, options.redactor.redact)
-        return pipeline.store_runs(items, self.store, self.clock, self.tenant)
+        return pipeline.store_runs(items, self.store, self.clock, self.tenant, stored)
 
     def _with_model(
         self, items: "Iterator[Digest | Skip]", model_pass: "ModelPass", redact: Callable[[str], str]

@@ -22,7 +22,7 @@ from osmia_memory.extract.proposals import Drop, Verified
 from osmia_memory.extract.window import Chunk, window
 from osmia_memory.extract.wire import ReplyV1
 from osmia_memory.llm import Completer, Completion, Request
-from osmia_memory.models import Applied, Candidate, Plan, Skip, Transcript
+from osmia_memory.models import Candidate, Plan, Skip, TaskRun, Transcript
 from osmia_memory.pipeline import Proposals, RunReport, told_by_model
 from osmia_memory.prompting import Prompt
 from osmia_memory.store.fact_store import FactStore
@@ -96,14 +96,19 @@ class ModelPass:
             found.append(Task(digest.run.run_id, chunk, key, Request(messages, self.prompt.wire, MAX_REPLY_TOKENS)))
         return tuple(found)
 
-    def pending(self, report: RunReport, store: FactStore | None) -> tuple[tuple[Task, ...], dict[str, str]]:
-        """(all tasks of the run, states of those that need no asking by key)."""
-        tasks = self.tasks(report.digest)
+    def answered(self, run: TaskRun, tasks: Sequence[Task], store: FactStore | None) -> dict[str, str]:
+        """Key -> state of those of a run's tasks that need no asking."""
         if store is None or self.again or not tasks:
-            return tasks, {}
-        stored = store.chunk_states(report.run.tenant_id, [report.run.run_id], self.prompt.id)
+            return {}
+        stored = store.chunk_states(run.tenant_id, [run.run_id], self.prompt.id)
         keys = {task.key for task in tasks}
-        return tasks, {key: state for (_, key), state in stored.items() if state in DONE and key in keys}
+        return {key: state for (_, key), state in stored.items() if state in DONE and key in keys}
+
+    def open_tasks(self, report: RunReport, store: FactStore | None) -> tuple[Task, ...]:
+        """What is still to be asked about a run."""
+        tasks = self.tasks(report.digest)
+        done = self.answered(report.run, tasks, store)
+        return tuple(task for task in tasks if task.key not in done)
 
 
 @dataclass
@@ -156,7 +161,8 @@ class _Asking:
 def _begin(report: RunReport, the: ModelPass, asking: _Asking, store: FactStore, pool: ThreadPoolExecutor) -> _Work | Skip:
     if report.digest.transcript is None:
         return Skip(report.run.source, "its events were not kept, so no model was asked about it")
-    tasks, before = the.pending(report, store)
+    tasks = the.tasks(report.digest)
+    before = the.answered(report.run, tasks, store)
     work = _Work(report, report.digest.transcript, tasks, before)
     work.answers = {task.key: pool.submit(asking, task) for task in tasks if task.key not in before}
     return work
@@ -233,7 +239,6 @@ class _Stored(NamedTuple):
     kept: int = 0
     dropped: tuple[Drop, ...] = ()
     plan: Plan | None = None
-    applied: Applied | None = None
 
 
 def _store(
@@ -252,10 +257,10 @@ def _store(
         touched = {ids.fact_id(run.tenant_id, c.scope, c.owner, c.claim, c.content) for c in candidates} | before
         state, tombstones = session.state_for(run.tenant_id, touched), frozenset(session.tombstones(run.tenant_id, touched))
         plan = reconcile.plan(run, candidates, state, previous=before, tombstones=tombstones, discarded=extraction.discarded)
-        applied = session.apply_many(
+        session.apply_many(
             [plan], recorded_at=now, extractors=[_extractor(states, the)], vocabularies=[work.report.digest.vocabulary], again=True
         )
-    return _Stored(len(kept[:MAX_FACTS]), (*settled.dropped, *beyond), plan, applied[0])
+    return _Stored(len(kept[:MAX_FACTS]), (*settled.dropped, *beyond), plan)
 
 
 def _extractor(states: Mapping[str, str], the: ModelPass) -> str:
@@ -298,5 +303,4 @@ def _summary(
         details=tuple(f"part {c.number} of {c.parts}: {c.detail}" for c in chunks if c.detail and c.state not in DONE),
         kept=stored.kept,
         plan=stored.plan,
-        applied=stored.applied,
     )

@@ -5,16 +5,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from osmia_memory import ids, reconcile
-from osmia_memory.digest import Digest, is_current
+from osmia_memory.digest import Digest, Known, is_current
 from osmia_memory.extract import heuristics
-from osmia_memory.extract.proposals import Drop
 from osmia_memory.models import Applied, Candidate, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
 from osmia_memory.store.applying import state_after
 from osmia_memory.store.fact_store import FactStore
 from osmia_memory.store.ledger import DONE
 from osmia_memory.store.reading import State
+
+if TYPE_CHECKING:  # rules alone do without the checks of a model's proposals
+    from osmia_memory.extract.proposals import Drop
 
 _BATCH = 40  # runs written at once: planning and writing them holds the store for about 0.1 s
 _BATCH_SECONDS = 2.0
@@ -29,11 +32,10 @@ class Proposals:
     tokens_in: int
     tokens_out: int
     cost_usd: float | None  # None: no price is known
-    dropped: tuple[Drop, ...]
+    dropped: "tuple[Drop, ...]"
     details: tuple[str, ...]  # what went wrong, one redacted line a part
     kept: int = 0  # proposals that stand, those of earlier commands included
     plan: Plan | None = None  # of rules and model together; None if nothing was answered
-    applied: Applied | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -99,12 +101,15 @@ def preview(items: Iterable[Digest | Skip]) -> Iterator[RunReport | Skip]:
             yield RunReport(item, reconcile.plan(item.run, found.candidates, {}, discarded=found.discarded), None)
 
 
-def store_runs(items: Iterable[Digest | Skip], store: FactStore, clock: Callable[[], datetime], tenant: str) -> Iterator[RunReport | Skip]:
+def store_runs(
+    items: Iterable[Digest | Skip], store: FactStore, clock: Callable[[], datetime], tenant: str, stored: Known | None = None
+) -> Iterator[RunReport | Skip]:
     """Store what each run says; a report is given only after its run is committed. The store is let go of between short writes.
 
-    A new version of a run replaces the stored one, unless it ended earlier: that is a `Skip`.
+    A new version of a run replaces the stored one, unless it ended earlier: that is a `Skip`. `stored` are the versions in the store, where
+    the caller has asked for them already.
     """
-    known: dict[str, tuple[str, str]] = {**store.run_versions(tenant)}
+    known: dict[str, tuple[str, str]] = {**(store.run_versions(tenant) if stored is None else stored)}
     waiting: list[Digest] = []
     started = time.monotonic()
     for item in items:

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from osmia_memory.errors import ConfigError, InternalError
 from osmia_memory.extract.window import window
 from osmia_memory.extract.wire import ReplyV1
 from osmia_memory.models import Event, TaskRun, Transcript
-from osmia_memory.render import CHARS_PER_TOKEN, one_line
+from osmia_memory.render import CHARS_PER_TOKEN
 
 FOLDER = Path(__file__).parent / "prompts"
 LOCK = FOLDER / "published.lock"  # "name version sha256", one a line
@@ -39,7 +40,6 @@ class Example:
 
     name: str
     transcript: Transcript
-    findings: tuple[str, ...]
     reply: BaseModel
 
 
@@ -60,20 +60,21 @@ class Prompt:
         """`extract_facts@v1:1f3a9c`."""
         return f"{self.name}@{self.version}:{self.sha256[:_SHOWN_HASH]}"
 
-    def render(self, *, record: str, findings: Sequence[str] = (), part: int = 1, parts: int = 1) -> tuple[Message, ...]:
-        """The system message, each example as a question and its answer, and the question about `record` (text of one part of a run).
+    def render(self, *, record: str, part: int = 1, parts: int = 1) -> tuple[Message, ...]:
+        """The system message, each example as a question and its answer, and the question about `record` (text of one part of a run)."""
+        return (*self._opening, {"role": "user", "content": self._question(record, part, parts)})
 
-        `findings` are what is known already, one line each.
-        """
-        asked = [{"role": "system", "content": self._filled("system.jinja", self.system, {})}]
+    @cached_property  # the same before every question
+    def _opening(self) -> tuple[Message, ...]:
+        said = [{"role": "system", "content": self._filled("system.jinja", self.system, {})}]
         for example in self.examples:
             shown = "\n".join(chunk.text for chunk in window(example.transcript, _rough_tokens))
             answer = example.reply.model_dump_json(exclude_defaults=True)
-            asked += [{"role": "user", "content": self._question(shown, example.findings, 1, 1)}, {"role": "assistant", "content": answer}]
-        return (*asked, {"role": "user", "content": self._question(record, findings, part, parts)})
+            said += [{"role": "user", "content": self._question(shown, 1, 1)}, {"role": "assistant", "content": answer}]
+        return tuple(said)
 
-    def _question(self, record: str, findings: Sequence[str], part: int, parts: int) -> str:
-        values = {"record": record, "findings": list(findings), "part": part, "parts": parts, "mark": _mark(record)}
+    def _question(self, record: str, part: int, parts: int) -> str:
+        values = {"record": record, "part": part, "parts": parts, "mark": _mark(record)}
         return self._filled("user.jinja", self.user, values)
 
     def _filled(self, file: str, template: str, values: Mapping[str, Any]) -> str:
@@ -84,7 +85,6 @@ class Prompt:
 
 
 _ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
-_ENVIRONMENT.filters["one_line"] = one_line
 
 
 def load(name: str, version: str, folder: Path = FOLDER) -> Prompt:
@@ -154,7 +154,7 @@ def _example(raw: Mapping[str, Any], wire: type[BaseModel]) -> Example:
         )
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise InternalError(f"example {raw.get('name')!r} is no run with an answer: {error!r}") from error
-    return Example(raw["name"], Transcript(run, events), tuple(raw["findings"]), reply)
+    return Example(raw["name"], Transcript(run, events), reply)
 
 
 def _events(steps: Sequence[Mapping[str, Any]]) -> list[Event]:

@@ -42,7 +42,7 @@ def test_every_spelling_of_a_remote_is_one_key(url: str):
         ("acme/shop", None),
         ("/srv/git/shop.git", None),
         ("C:\\work\\shop", None),
-        ("C:/work/shop", None),
+        ("C:/code/shop", None),
         ("file:///srv/git/shop.git", None),
         ("https://github.com/acme", None),
         ("", None),

@@ -163,15 +163,15 @@ class Asking:
 
     def written(self, reports: Iterable[RunReport | Skip], session: context.Session, path: Path) -> Iterator[RunReport | Skip]:
         """The same reports; once the last is out, the requests that their runs need stand in the file."""
-        from osmia_memory.batch_files import write_requests
+        from osmia_memory.batch_files import requests_file
 
-        requests: list[tuple[str, Any]] = []
-        for report in reports:
-            if isinstance(report, RunReport):
-                tasks, done = self.model_pass.pending(report, session.memory.store)
-                requests += [(task.custom_id, self.completer.body(task.request)) for task in tasks if task.key not in done]
-            yield report
-        count = write_requests(path, requests)
+        count = 0
+        with requests_file(path) as write:
+            for report in reports:
+                for task in self.model_pass.open_tasks(report, session.memory.store) if isinstance(report, RunReport) else ():
+                    write(task.custom_id, self.completer.body(task.request))
+                    count += 1
+                yield report
         context.say(f"{count} request{'s' * (count != 1)} written to {path}; nothing was sent")
 
 
@@ -187,14 +187,12 @@ class Estimate:
     def add(self, report: RunReport, asking: Asking, session: context.Session) -> None:
         """Count the parts of one run that have no answer yet."""
         store = session.memory.store if session.memory.store_path.exists() else None
-        tasks, done = asking.model_pass.pending(report, store)
-        for task in tasks:
-            if task.key not in done:
-                each = asking.completer.estimate(task.request)
-                self.requests += 1
-                self.tokens_in += each.tokens_in
-                self.tokens_out += each.tokens_out
-                self.cost_usd = None if self.cost_usd is None or each.cost_usd is None else self.cost_usd + each.cost_usd
+        for task in asking.model_pass.open_tasks(report, store):
+            each = asking.completer.estimate(task.request)
+            self.requests += 1
+            self.tokens_in += each.tokens_in
+            self.tokens_out += each.tokens_out
+            self.cost_usd = None if self.cost_usd is None or each.cost_usd is None else self.cost_usd + each.cost_usd
 
     def say(self, model: str) -> None:
         """On stderr, for people."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from osmia_memory.cli import asking_model, context
+from osmia_memory.errors import InputError
 from osmia_memory.models import Skip
 
 
@@ -77,6 +78,11 @@ def cassettes(
         for item in memory.extract([str(demonstration.RUNS)], model_pass=asking):
             if not isinstance(item, Skip) and item.proposals is not None:
                 totals.add(item.run.source, item.proposals)
+        if silent := sum(totals.states.get(state, 0) for state in ("failed", "pending")):
+            totals.say(model)
+            raise InputError(
+                f"{silent} parts got no reply, so the cassette could not be played and is not kept; see above, then record again"
+            )
     totals.say(model)
     context.say(f"recorded in {path}")
 

@@ -205,7 +205,7 @@ def abandonment(content: str, evidence: Sequence[Evidence], past: Past) -> str |
         return "unproved"
     if any(past.quoted_gone(e) is not None for e in evidence) or _left_by_name(content, past):
         return None
-    ended = any(e.kind == "user" and _REJECTS.search(e.text) for e in events) or any(_isput_back(e) for e in events if e.kind == "command")
+    ended = any(e.kind == "user" and _REJECTS.search(e.text) for e in events) or any(_is_put_back(e) for e in events if e.kind == "command")
     failed = [(said.step_of(v), e) for e, v in zip(evidence, events, strict=True) if shows_failure(v, e, said)]
     if not ended and not failed:
         return "unproved"
@@ -228,7 +228,7 @@ def _left_by_name(content: str, past: Past) -> bool:
     return False
 
 
-def _isput_back(event: Event) -> bool:
+def _is_put_back(event: Event) -> bool:
     return any(c.program == "git" and put_back(c.argv) is not None for c in shell.parse(event.text))
 
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from osmia_memory.extract import commands, shell
+from osmia_memory.extract import shell
 from osmia_memory.extract.view import Step, View, view
 from osmia_memory.models import Event, Evidence, Transcript
 
@@ -241,8 +241,3 @@ def removed_lines(event: Event) -> tuple[str, ...]:
 
 def _is_patch(event: Event) -> bool:
     return event.tool in ("apply_patch", "submission") or event.text.startswith(("@@", "diff --git", "--- "))
-
-
-def is_test_or_scratch(path: str) -> bool:
-    """A test, test data, or a file outside the repository."""
-    return commands.is_test_file(path) or path.startswith(("/", "~", ".."))

@@ -40,6 +40,8 @@ class Session(NamedTuple):
 
 def looks_like(data: bytes) -> bool:
     """A start of a session stands in the file, or both typed lines and Aider's own words do."""
+    if data.startswith(b'{"'):  # most transcripts are JSON, and large
+        return False
     if b"# aider chat started at " in data and _SIGNS[0].search(data):  # most files are none: the plain look is the fast one
         return True
     return b"\n#### " in data and b"\n> " in data and bool(_SIGNS[1].search(data)) and bool(_SIGNS[2].search(data))

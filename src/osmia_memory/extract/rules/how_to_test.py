@@ -162,11 +162,6 @@ def tests_of_file(view: View) -> Iterator[Finding]:
 _DOCUMENT = re.compile(r"\.(?:md|rst|txt|adoc|toml|ya?ml|json|cfg|ini|lock|sum|mod)$", re.I)
 
 
-def same_name(path: str, target: str) -> bool:
-    """The file and the folder have a word in common, letter by letter."""
-    return bool(_words(posixpath.basename(path)) & _words(posixpath.basename(target.rstrip("/."))))
-
-
 def where_of(run: TestRun) -> str:
     """The first target of a run of tests, "" for the whole suite."""
     return next(iter(commands.targets(run.main)), "")
