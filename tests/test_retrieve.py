@@ -458,3 +458,30 @@ def test_tags_decide_where_there_are_tags() -> None:
     """Extraction knows better than the wording."""
     assert retrieve.is_standing(a_fact("`x` does it.", tags=("standing",)))
     assert not retrieve.is_standing(a_fact("`make test` runs the whole suite.", tags=("environment",)))
+
+
+# --- what a model proposed --------------------------------------------------------------------------------------------
+
+
+def proposed(content: str, **changes: Any) -> Fact:
+    """A fact that a model proposed from one run."""
+    return replace(a_fact(content), source="llm:extract_facts@v1:abc123", **changes)
+
+
+def test_single_runs_of_a_model_take_a_few_lines_only() -> None:
+    """The best three; what several runs said is no padding, whoever worded it."""
+    told = [proposed(f"Invoice totals of `kind_{n}` are rounded by `round_{n}` to the total of its lines.") for n in range(6)]
+    assert sum(content.startswith("Invoice totals of") for content in contents(a_query(), told)) == retrieve.MAX_ALIKE
+
+    corroborated = [replace(f, runs=2) for f in told]
+    assert len(contents(a_query(), corroborated)) > retrieve.MAX_ALIKE
+
+
+def test_a_model_s_other_words_for_the_same_things_are_not_shown_again() -> None:
+    """All that it names is named in a line above; a rule's sentence on the same things says something of its own."""
+    first = proposed("Rounding of the invoice total: `test_total` starts `sqlite3`, and there is no such program here.")
+    again = proposed("The invoice total's rounding test `test_total` cannot pass: it starts `sqlite3`, which is not installed.")
+    rule = replace(again, fact_id="f1:rule", source="heuristic:missing@1")
+
+    assert len(contents(a_query(), [first, again])) == 1
+    assert len(contents(a_query(), [first, rule])) == 2

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from osmia_memory import aging, similarity
+from osmia_memory import aging, joining, similarity
 from osmia_memory.instructions import instruction_kind
 from osmia_memory.models import CODE_CHANGING, Fact, Query, Ranked
 
@@ -43,12 +43,11 @@ RECENCY_EXPONENT = 0.25  # one voter among others: as a plain factor it drowns r
 AS_WELL = 0.95  # from this share of the other's relevance on, two facts match equally well
 MAX_STANDING = 3
 MAX_ALIKE = 3
-MAX_FAMILY = 3  # failures of one pattern in one line
-FAMILY_WORDS = 5  # that they open with alike
 FREQUENT_RUNS = 3  # hit a failure that is called frequent, at least, and
 FREQUENT_SHARE = 0.2  # of the runs of the fact that most runs saw
 COMMAND_SHARE = 0.3  # likewise, of a test, lint or build command: what fewer use, most tasks do without
 HIDDEN_TAGS = frozenset({"rule_proposal", "stale"})  # kept out of the block until a person decides
+PROPOSED = "llm:"  # source of what a model proposed
 NEEDS_MORE_RUNS = "corroborate"  # tag of what is worth telling only if several independent runs say so
 NO_TESTS_NEEDED = frozenset({"docs", "question", "review"})
 
@@ -123,8 +122,8 @@ def rank(
     )
     chosen = [(m, False) for m in strong[: max_facts - len(standing)]] + [(m, True) for m in standing]
     ranked = [Ranked(m.fact, m.score, {**m.parts, "floor": floor}, standing=extra) for m, extra in chosen]
-    ranked = _families(ranked, visible)
-    return _disputes(ranked, {f.fact_id: f for f in visible}, contradictions)
+    ranked = joining.families(ranked, visible)
+    return joining.disputes(ranked, {f.fact_id: f for f in visible}, contradictions)
 
 
 def _is_visible(fact: Fact, query: Query, now: datetime, interval_hours: int, threshold: float) -> bool:
@@ -261,64 +260,31 @@ def _strong(matches: Sequence[_Match]) -> list[_Match]:
 
 
 def _without_repeats(matches: Iterable[_Match]) -> list[_Match]:
-    """No statement twice, and of single runs at most `MAX_ALIKE` that say the same of different things: the fourth is padding."""
+    """No statement twice, and of single runs at most `MAX_ALIKE` that say the same of different things: the fourth is padding.
+
+    What a model proposed from single runs counts as one kind: it is worth a few lines, not the block.
+    """
     kept: list[_Match] = []
     alike: Counter[str] = Counter()
     for m in matches:
-        kind = m.fact.claim.attribute if m.fact.claim and not _is_trusted(m.fact) else ""
-        if alike[kind] >= MAX_ALIKE or any(similarity.same_statement(m.fact.content, other.fact.content) for other in kept):
+        attribute = PROPOSED if m.fact.source.startswith(PROPOSED) else m.fact.claim.attribute if m.fact.claim else ""
+        kind = "" if _is_trusted(m.fact) else attribute
+        if alike[kind] >= MAX_ALIKE or any(_says_again(m.fact, other.fact) for other in kept):
             continue
         kept.append(m)
         alike[kind] += bool(kind)
     return kept
 
 
-def _families(ranked: Sequence[Ranked], visible: Sequence[Fact]) -> list[Ranked]:
-    """Failures of one pattern become one entry: the best ranked of them, and the most frequent others beside it."""
-    told: set[str] = set()
-    result = []
-    for entry in ranked:
-        if entry.fact.fact_id in told:
-            continue
-        others = [f for f in _family(entry.fact, visible) if f.fact_id != entry.fact.fact_id and f.runs >= 2]
-        others.sort(key=lambda f: (-f.runs, f.fact_id))
-        told |= {f.fact_id for f in (entry.fact, *others)}
-        result.append(replace(entry, also=tuple(others[: MAX_FAMILY - 1])))
-    return result
+_SPAN = re.compile(r"`([^`]+)`")
 
 
-def _family(fact: Fact, facts: Iterable[Fact]) -> list[Fact]:
-    """Failures that say the same of one subject and differ in the error alone: same claim but for its qualifier, same opening words."""
-    if fact.claim is None or fact.fact_kind != "failure_pattern":
-        return [fact]
-    opening = fact.content.split(" ")[:FAMILY_WORDS]
-    return [
-        f
-        for f in facts
-        if f.claim is not None
-        and f.fact_kind == fact.fact_kind
-        and (f.scope, f.owner, f.claim.subject, f.claim.attribute) == (fact.scope, fact.owner, fact.claim.subject, fact.claim.attribute)
-        and f.content.split(" ")[:FAMILY_WORDS] == opening
-    ]
-
-
-def _disputes(ranked: Sequence[Ranked], visible: Mapping[str, Fact], contradictions: Collection[tuple[str, str]]) -> list[Ranked]:
-    """Both sides of an unresolved contradiction become one entry: the better ranked side, disputed by the other."""
-    against: dict[str, str] = {}
-    for a, b in sorted(contradictions):
-        against.setdefault(a, b)
-        against.setdefault(b, a)
-    told: set[str] = set()
-    result = []
-    for entry in ranked:
-        other = visible.get(against.get(entry.fact.fact_id, ""))
-        if entry.fact.fact_id in told:
-            continue
-        if other is not None:
-            told.add(other.fact_id)
-            entry = replace(entry, disputed_by=other)
-        result.append(entry)
-    return result
+def _says_again(fact: Fact, shown: Fact) -> bool:
+    """The same statement; or one that a model worded, and all it names, which is more than one thing, is named already."""
+    if similarity.same_statement(fact.content, shown.content):
+        return True
+    names = set(_SPAN.findall(fact.content)) if fact.source.startswith(PROPOSED) else set()
+    return len(names) > 1 and all(name in shown.content for name in names)
 
 
 # --- standing facts ---------------------------------------------------------------------------------------------------
@@ -397,7 +363,7 @@ def _standing(query: Query, matches: Sequence[_Match], chosen: Sequence[_Match],
     facts = [m.fact for m in matches]
     best: dict[str, tuple[float, _Match]] = {}
     for m in sorted(matches, key=lambda m: m.fact.fact_id):
-        family_runs = sum(f.runs for f in _family(m.fact, facts))
+        family_runs = sum(f.runs for f in joining.family(m.fact, facts))
         about_a_file = any(a.startswith("file:") for a in m.fact.anchors)
         if m.fact.fact_id not in shown and not about_a_file and is_standing(m.fact, most_runs, family_runs=family_runs):
             value = m.worth * (1 + m.relevance) * (1 + m.fact.runs / most_runs)
