@@ -91,6 +91,6 @@ def test_without_a_judge_the_demo_is_replayed_and_that_is_said(tmp_path: Path) -
         written.append(json.loads(out.read_text(encoding="utf-8")))
 
     assert written[0]["by_archive"] == written[1]["by_archive"]
-    assert set(written[0]["by_archive"]["demo"]) == {"memory", "embedding", "nothing"}
+    assert set(written[0]["by_archive"]["demo"]) == {"memory", "memory_apart", "embedding", "nothing"}
     assert {"git", "versions", "seeds"} <= written[0]["stamp"].keys()
     assert "memory" in table("demo", written[0]["by_archive"]["demo"])

@@ -5,7 +5,7 @@
 
 For each repository, before run i, memory holds only its earlier runs; the question is run i's task text, repository and engine. Writes
 `benchmarks/results/replay.json` (without a judge `replay-demo.json`; or `--out`): {"by_archive": {archive: {arm: what the judge prints}}, "stamp": {...}}. The arm of this project
-is `memory`; `embedding` is a search over one-line summaries of earlier runs, what vector memories do.
+is `memory` (`memory_apart`: each failure in a bullet of its own); `embedding` is a search over one-line summaries of earlier runs, what vector memories do.
 
 JUDGE is a script with two commands: `plan ARCHIVE` prints one row a run (run, source, repo, engine, started_at, task), `score ARCHIVE BLOCKS`
 prints one JSON object on blocks of {"run", "bullets": [{"text"}], "tokens"}, and `score ARCHIVE --arm NAME` on an arm that it makes itself.
@@ -30,9 +30,10 @@ from osmia_memory.transcripts.redact import Redactor
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "src" / "osmia_memory" / "demo" / "runs"
+DOCS = ROOT / "docs" / "benchmarks.md"
 RESULT = ROOT / "benchmarks" / "results" / "replay.json"
 JUDGES_ARMS = ("nothing", "random", "newest", "frequent", "oracle")
-OURS = {"memory": arms.memory_blocks, "embedding": arms.embedding_blocks}
+OURS = {"memory": arms.memory_blocks, "memory_apart": arms.memory_apart_blocks, "embedding": arms.embedding_blocks}
 
 
 def without_texts(value: Any) -> Any:
@@ -67,7 +68,28 @@ def main() -> int:
     out.write_text(
         json.dumps({"by_archive": without_texts(by_archive), "stamp": stamp()}, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     )
+    if options.judge and options.out is None:
+        write_table(by_archive)
     return 0
+
+
+_BEGIN, _END = "<!-- figures: benchmarks.replay -->\n", "<!-- end of figures -->"
+
+
+def write_table(by_archive: dict[str, Any]) -> None:
+    """Put the figures in their place in the docs."""
+    rows = ["| archive | arm | foreseen | useful + standing | noise | bullets a block | unearned |", "|---|---|---|---|---|---|---|"]
+    for archive, scores in by_archive.items():
+        for arm, s in scores.items():
+            cells = [_figure(s["foreseen"]["share"]), f"{_figure(s['useful'])} + {_figure(s.get('useful_standing'))}", _figure(s["noise"])]
+            cells += [_figure(s["coverage"]["bullets_per_block"]), str(s.get("unearned", ""))]
+            rows.append("| " + " | ".join([archive, arm, *cells]) + " |")
+    before, _, rest = DOCS.read_text(encoding="utf-8").partition(_BEGIN)
+    DOCS.write_text(before + _BEGIN + "\n" + "\n".join(rows) + "\n\n" + _END + rest.partition(_END)[2], encoding="utf-8")
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def judged(judge: str, archive: str, folder: Path) -> dict[str, Any]:

@@ -4,17 +4,17 @@ import re
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.replay.recorded import TENANT, Step
 
-from osmia_memory import embedding, pipeline
+from osmia_memory import embedding, pipeline, render
 from osmia_memory.config import Settings
 from osmia_memory.memory import Memory
-from osmia_memory.models import TaskRun
+from osmia_memory.models import Ranked, TaskRun
 
 MAX_SUMMARIES = 10
 _BULLET = re.compile(r"^- \*\*[^*]+\*\*(?: \(confidence: [\d.]+\))?: ", re.M)
@@ -32,8 +32,11 @@ class _Clock:
         return self.now
 
 
-def memory_blocks(steps: Sequence[Step], times: list[float] | None = None) -> list[Block]:
-    """The blocks of one repository's runs, each asked for before its own run is stored. `times` receives seconds a query."""
+def memory_blocks(steps: Sequence[Step], times: list[float] | None = None, *, apart: bool = False) -> list[Block]:
+    """The blocks of one repository's runs, each asked for before its own run is stored. `times` receives seconds a query.
+
+    `apart` makes a bullet of its own of each failure that shares a line with others of its pattern.
+    """
     clock = _Clock()
     blocks: list[Block] = []
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
@@ -44,13 +47,24 @@ def memory_blocks(steps: Sequence[Step], times: list[float] | None = None) -> li
             block = memory.prior_knowledge(step.task, repo=step.repo, engine=step.engine)
             if times is not None:
                 times.append(time.perf_counter() - begun)
-            texts = [_BULLET.sub("", line) for line in block.text.splitlines() if _BULLET.match(line)]
-            kinds = [r.fact.fact_kind for r in block.facts]
+            entries = [each for r in block.facts for each in (_apart(r) if apart else [r])]
+            text = render.prior_knowledge(entries) if apart else block.text
+            texts = [_BULLET.sub("", line) for line in text.splitlines() if _BULLET.match(line)]
+            kinds = [r.fact.fact_kind for r in entries]
             bullets = [{"text": text, "kind": kind} for text, kind in zip(texts, [*kinds, *["pattern"] * len(texts)], strict=False)]
-            blocks.append({"run": step.run, "bullets": bullets, "tokens": len(block.text) // 4})
+            blocks.append({"run": step.run, "bullets": bullets, "tokens": len(text) // 4})
             for _ in pipeline.store_runs(step.learned, memory.store, clock, TENANT):
                 pass
     return blocks
+
+
+def memory_apart_blocks(steps: Sequence[Step]) -> list[Block]:
+    """The same knowledge without joined bullets, which make one hit of several facts."""
+    return memory_blocks(steps, apart=True)
+
+
+def _apart(entry: Ranked) -> list[Ranked]:
+    return [replace(entry, also=()), *(replace(entry, fact=fact, also=()) for fact in entry.also)]
 
 
 def no_blocks(steps: Sequence[Step]) -> list[Block]:

@@ -436,7 +436,16 @@ class Memory:
             "runs": len(rows),
             "facts": len(facts),
             "corroborated": sum(f.runs >= 2 for f in facts),
+            "model_pass": self._model_pass() if there else None,
             "groups": [stats for name in names for stats in aggregate.group(rows, name)],
             "patterns": [*aggregate.patterns(rows, self.tenant), *(p for p in other_patterns if repo in (None, p.group.get("repo")))],
             "profiles": [*profiles, *(p for p in other_profiles if repo is None and (p.engine, p.model) not in seen)],
         }
+
+    def _model_pass(self) -> dict[str, Any] | None:
+        """What asking models has cost this tenant, and how many parts of how many runs wait for an answer; None if none was asked."""
+        with self.store.session() as s:
+            spent, waiting = s.spent(tenant=self.tenant), s.pending_chunks(self.tenant)
+        if not spent.requests and not waiting:
+            return None
+        return {**spent._asdict(), "pending_parts": len(waiting), "partial_runs": len({part.run_id for part in waiting})}

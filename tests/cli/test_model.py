@@ -81,6 +81,8 @@ def test_a_partial_result_is_said_and_strict_makes_it_a_failure(runs: Path) -> N
         ran = extract(runs, server, "--strict")
 
     assert ran.status == 1
+    told = osmia("stats", "--store", runs.parent / "memory.duckdb", "--tenant", "ticketing")
+    assert "models: 3 requests, 240 tokens, 0.0000 USD; 1 parts of 1 runs wait for an answer" in told.out
     assert "partial: 1 runs" in ran.err
     assert "the same command asks for those alone" in ran.err
     assert len(memory_of(runs).store.runs("ticketing")) == 3

@@ -206,6 +206,11 @@ def stats(
         context.show_json({**report, "groups": [{**group._asdict(), "key": dict(group.key)} for group in report["groups"]]})
         return
     print(f"{report['runs']} runs, {report['facts']} facts ({report['corroborated']} from two or more independent runs)")
+    if asked := report["model_pass"]:
+        print(
+            f"models: {asked['requests']} requests, {asked['tokens']:,} tokens, {asked['cost_usd']:.4f} USD; "
+            f"{asked['pending_parts']} parts of {asked['partial_runs']} runs wait for an answer"
+        )
     for group in report["groups"]:
         print("  " + _group_line(group))
     if engines or not patterns:
