@@ -19,14 +19,13 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import when, within
 from osmia_memory.transcripts.machine import os_of
 from osmia_memory.transcripts.outcome import claim_of
-from osmia_memory.transcripts.records import Content
+from osmia_memory.transcripts.records import MISREAD, Content
 
 ENGINE = "aider"
 HISTORY = ".aider.chat.history.md"
 _SHELLS = ("/run", "/test", "/git")  # may be cut short to what is not ambiguous
 _QUESTIONS = ("/ask", "/code", "/architect", "/help")
 _LOOK_AT = 2_000  # characters of a line that tell what it is
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 
 
 def sniff(data: bytes) -> bool:
@@ -99,7 +98,7 @@ class _Run:
         for block in blocks(self.session):
             try:
                 self._block(block)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(block.line, f"{block.kind} text of an unknown shape")
         self._flush()
 

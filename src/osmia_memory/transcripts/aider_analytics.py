@@ -16,7 +16,6 @@ from osmia_memory.transcripts.records import Content, Record, decode
 ENGINE = "aider"
 _KEPT = ("main_model", "edit_format", "prompt_tokens", "completion_tokens", "cost", "reason")
 _SILENT = frozenset({"launched", "exit", "auto_commits", "repo", "no-repo", "message_send_starting"})
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError)
 
 
 def sniff(head: list[dict[str, Any]]) -> bool:

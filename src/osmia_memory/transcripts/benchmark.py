@@ -9,12 +9,12 @@ from typing import NamedTuple
 _FRAMES = tuple(
     re.compile(pattern, re.S)
     for pattern in (
-        r"<(?P<tag>pr_description|issue_description|issue|task_description)>(?P<task>.*?)</(?P=tag)>",
         r"(?:\A|\n)ISSUE:\n(?P<task>.*?)\nINSTRUCTIONS:\n",
         r"\AWe're currently solving the following CTF challenge\.(?P<task>.*?)\nINSTRUCTIONS:\n",
         r"(?:\A|\n)# Problem Statement\n(?P<task>.*?)(?=\nIMPORTANT: You should|\n# Repository Instructions|\Z)",
     )
 )
+_TAGS = ("pr_description", "issue_description", "issue", "task_description")
 _LEAD = "Consider the following PR description:"
 _SLOT = re.compile(r"\{\{?\s*(?:problem_statement|issue|task|instance\.problem_statement)\s*\}?\}")
 _INSTANCE = re.compile(
@@ -32,13 +32,19 @@ class Framed(NamedTuple):
 
 def split(prompt: str, template: str = "") -> Framed:
     """The prompt around its task, by the frames of known benchmarks or the template it was made of; else all of it is the task."""
-    for frame in _FRAMES:
-        match = frame.search(prompt)
-        task = match["task"].strip().removeprefix(_LEAD).strip() if match else ""
-        if match and task:
-            start = prompt.index(task, match.start("task"))
-            return Framed(prompt[:start].strip(), task, prompt[start + len(task) :].strip())
+    spans = [_in_tag(prompt), *(match.span("task") for frame in _FRAMES if (match := frame.search(prompt)))]
+    for start, end in filter(None, spans):
+        task = prompt[start:end].strip().removeprefix(_LEAD).strip()
+        if task:
+            at = prompt.index(task, start)
+            return Framed(prompt[:at].strip(), task, prompt[at + len(task) :].strip())
     return _by_template(prompt, template) or Framed("", prompt, "")
+
+
+def _in_tag(prompt: str) -> tuple[int, int] | None:
+    """From where to where the first of the tags encloses something."""
+    opened = ((at + len(tag) + 2, tag) for tag in _TAGS if (at := prompt.find(f"<{tag}>")) >= 0)
+    return min(((start, end) for start, tag in opened if (end := prompt.find(f"</{tag}>", start)) >= 0), default=None)
 
 
 def _by_template(prompt: str, template: str) -> Framed | None:

@@ -19,7 +19,7 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import EventLog, when, whole
 from osmia_memory.transcripts.machine import os_of
 from osmia_memory.transcripts.outcome import claim_of
-from osmia_memory.transcripts.records import Content, Record, decode
+from osmia_memory.transcripts.records import MISREAD, Content, Record, decode
 
 ENGINE = "claude-code"
 _KNOWN = frozenset({"user", "assistant", "system", "attachment", "progress", "queue-operation", "pr-link", "permission-mode"})
@@ -38,7 +38,6 @@ _MARKUP = re.compile(
 _INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _SUMMARY_START = "This session is being continued from a previous conversation"
 _INTERRUPTED = "[Request interrupted by user"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 
 
 def sniff(head: list[dict[str, Any]]) -> bool:
@@ -153,7 +152,7 @@ class Session:
         try:
             self._envelope(value)
             handler(value)
-        except _MISREAD:
+        except MISREAD:
             self.context.skips.add(record.number, f"{kind} record of an unknown shape")
 
     def _envelope(self, value: dict[str, Any]) -> None:

@@ -14,11 +14,10 @@ from osmia_memory.transcripts.claude_code import ENGINE, Session, split
 from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import whole
 from osmia_memory.transcripts.outcome import limit_reason
-from osmia_memory.transcripts.records import Content, Record, as_json
+from osmia_memory.transcripts.records import MISREAD, Content, Record, as_json
 
 __all__ = ["ENGINE", "read", "sniff"]
 
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _TYPES = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
 # Deltas, progress and control of the process: what they bring stands in whole messages as well.
 _IGNORED = frozenset(
@@ -129,7 +128,7 @@ class _Stream:
                 self._rate_limit(value.get("rate_limit_info"))
             elif kind not in _IGNORED:
                 self.context.skips.add(record.number, f"unknown record type {kind[:60]!r}")
-        except _MISREAD:
+        except MISREAD:
             self.context.skips.add(record.number, f"{kind[:60]} record of an unknown shape")
 
     def _error(self, text: str, tool: str, **args: Any) -> int:

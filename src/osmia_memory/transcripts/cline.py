@@ -17,10 +17,9 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import active_seconds, when, whole
 from osmia_memory.transcripts.machine import os_of
 from osmia_memory.transcripts.outcome import claim_of, limit_reason
-from osmia_memory.transcripts.records import Content, parse
+from osmia_memory.transcripts.records import MISREAD, Content, parse
 
 ENGINE = "cline"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _ENDS = frozenset({"completed", "failed", "error", "cancelled", "aborted"})
 _MESSAGES = ".messages.json"
 
@@ -129,7 +128,7 @@ class _Reader:
         for number, message in enumerate(self.messages):
             try:
                 self._message(number, message)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(number, "message of an unknown shape")
 
     def _message(self, number: int, message: dict[str, Any]) -> None:

@@ -18,10 +18,9 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import EventLog, when
 from osmia_memory.transcripts.machine import os_of
 from osmia_memory.transcripts.outcome import claim_of
-from osmia_memory.transcripts.records import Content, Record, decode
+from osmia_memory.transcripts.records import MISREAD, Content, Record, decode
 
 ENGINE = "codex"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
 _IGNORED_TYPES = frozenset({"world_state", "inter_agent_communication_metadata", "state"})
 # Copies of response items, progress, and what other threads do: they have files of their own.
@@ -160,7 +159,7 @@ class _Rollout:
                 self.log.add(self.record, "compaction", str(payload.get("message") or ""), ts=self.ts)
             elif kind != "session_meta" and kind not in _IGNORED_TYPES:
                 self.context.skips.add(record.number, f"unknown record type {kind[:60]!r}")
-        except _MISREAD:
+        except MISREAD:
             self.context.skips.add(record.number, f"{kind}/{str(payload.get('type'))[:60]} record of an unknown shape")
 
     def _dispatch(self, payload: dict[str, Any], handlers: Mapping[str, str], ignored: frozenset[str]) -> None:

@@ -16,10 +16,9 @@ from osmia_memory.transcripts.codex_script import shell_line
 from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import EventLog, when, whole
 from osmia_memory.transcripts.outcome import claim_of
-from osmia_memory.transcripts.records import Content, as_json
+from osmia_memory.transcripts.records import MISREAD, Content, as_json
 
 ENGINE = "codex"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _TYPES = frozenset({"thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed"})
 _RETRIED = re.compile(r"re-?connecting|retrying|\b\d+/\d+\b", re.I)
 _OTHER_CALLS = ("mcp_tool_call", "collab_tool_call", "web_search", "todo_list")
@@ -100,7 +99,7 @@ class _Thread:
                     self._item(value["item"], kind.removeprefix("item."))
                 case _:
                     self.context.skips.add(number, f"unknown record type {kind[:60]!r}")
-        except _MISREAD:
+        except MISREAD:
             self.context.skips.add(number, f"{kind[:60]} record of an unknown shape")
 
     def _usage(self, usage: Any) -> None:

@@ -17,10 +17,9 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import active_seconds, when, whole
 from osmia_memory.transcripts.machine import os_of
 from osmia_memory.transcripts.outcome import claim_of
-from osmia_memory.transcripts.records import Content, as_json
+from osmia_memory.transcripts.records import MISREAD, Content, as_json
 
 ENGINE = "gemini-cli"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _INJECTED = re.compile(r"\s*(?:System: Please continue\.|<session_context>|This is the Gemini CLI\. We are setting up the context)")
 _SUMMARY = re.compile(r"\s*<state_snapshot>")
 _FILES_FOLLOW = re.compile(r"^--- Content from referenced files ---", re.M)
@@ -122,7 +121,7 @@ class _Reader:
         for number, message in self.messages:
             try:
                 self._message(number, message)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(number, "message of an unknown shape")
 
     def _message(self, number: int, message: dict[str, Any]) -> None:

@@ -16,11 +16,10 @@ from osmia_memory.transcripts import patches
 from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import EventLog, when, whole
 from osmia_memory.transcripts.outcome import limit_reason
-from osmia_memory.transcripts.records import Content, as_json, parse
+from osmia_memory.transcripts.records import MISREAD, Content, as_json, parse
 
 ENGINE = "mini-swe-agent"
 _READ_VERSIONS = ("mini-swe-agent-1", "mini-swe-agent-1.1")
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _ACTION = re.compile(r"```(?:bash|mswea_bash_command|sh)\s*\n(.*?)\n```", re.S)
 _OBSERVATION = re.compile(r"\s*(?:<exception>(?P<exception>.*?)</exception>\s*)?<returncode>(?P<code>-?\d+)</returncode>\s*", re.S)
 _EXIT_TAIL = re.compile(r"\n?\[exit code (-?\d+)\]\s*\Z")
@@ -123,7 +122,7 @@ class _Reader:
                 continue
             try:
                 self._message(number, message, is_last=number == len(messages) - 1)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(number, "message of an unknown shape")
         self._submission(len(messages) - 1)
 

@@ -13,7 +13,7 @@ from osmia_memory.errors import TranscriptError
 from osmia_memory.models import Transcript
 from osmia_memory.transcripts.context import Context
 from osmia_memory.transcripts.opencode_run import ENGINE, Run, read_run
-from osmia_memory.transcripts.records import Content, as_json, parse
+from osmia_memory.transcripts.records import MISREAD, Content, as_json, parse
 
 __all__ = ["ENGINE", "read", "sniff"]
 
@@ -22,7 +22,6 @@ _STREAM_PREFIXES = ("session.", "message.", "server.", "permission.", "question.
                     "command.", "mcp.", "project.", "tui.", "ide.", "worktree.", "workspace.", "global.", "plugin.", "catalog.", "models-dev.",
                     "reference.", "account.", "integration.")  # fmt: skip
 _HOUSEKEEPING = frozenset({"session.idle", "session.diff", "session.status", "session.deleted", "session.compacted"})
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 
 
 def sniff(head: list[dict[str, Any]]) -> bool:
@@ -64,7 +63,7 @@ def read(content: Content, context: Context) -> list[Transcript]:
         for item in value if isinstance(value, list) else (value,):
             try:
                 runs.take(number, item)
-            except _MISREAD:
+            except MISREAD:
                 context.skips.add(number, "record of an unknown shape")
     found = [t for run in runs.by_id.values() if (t := read_run(run, context))]
     if not found:

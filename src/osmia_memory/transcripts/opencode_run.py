@@ -12,10 +12,9 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import EventLog, when, whole, within
 from osmia_memory.transcripts.machine import os_of
 from osmia_memory.transcripts.outcome import claim_of
-from osmia_memory.transcripts.records import as_json
+from osmia_memory.transcripts.records import MISREAD, as_json
 
 ENGINE = "opencode"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _SILENT_PARTS = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent"})
 _EDITS = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 _NOTE = re.compile(r"\n*<(bash_metadata|shell_metadata|metadata)>\n?(.*?)\n?</\1>\s*\Z", re.S)
@@ -92,7 +91,7 @@ class _Reader:
             try:
                 self._message(message)
                 told.add(as_json(message.info.get("error")))
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(message.record, "message of an unknown shape")
         for record, ts, error in self.run.errors:
             if as_json(error) not in told and isinstance(error, dict):  # else the message has told it
@@ -111,7 +110,7 @@ class _Reader:
         for record, part in list(message.parts.values()):
             try:
                 self._part(record, ts, part, message.info)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(record, f"{str(part.get('type'))[:60]} part of an unknown shape")
         if role == "user":
             return

@@ -17,10 +17,9 @@ from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import active_seconds, when, whole
 from osmia_memory.transcripts.openhands_steps import Steps
 from osmia_memory.transcripts.outcome import limit_reason
-from osmia_memory.transcripts.records import Content, as_json, parse
+from osmia_memory.transcripts.records import MISREAD, Content, as_json, parse
 
 ENGINE = "openhands"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _EVENT_FILE = re.compile(r"(?:event-)?(\d+)(?:-[0-9a-f-]{32,36})?\.json")
 _CACHE_PAGE = re.compile(r"(?:^|[/:])event_cache/\d+-\d+\.json$")
 _KINDS = re.compile(r"\w+Event|Condensation\w*|UserRejectObservation")
@@ -179,7 +178,7 @@ class _Reader:
                     continue
                 reader = self.v1 if isinstance(event.get("kind"), str) else self.v0
                 unknown = reader.take(event)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(number, "event of an unknown shape")
                 continue
             if unknown:
@@ -193,7 +192,7 @@ class _Reader:
         ending, tokens = self.steps.ending, self.steps.tokens
         try:
             self.v1.base_state(self.run.state)
-        except _MISREAD:
+        except MISREAD:
             self.context.skips.add(None, "base_state.json of an unknown shape")
         self.steps.ending, self.steps.tokens = self.steps.ending or ending, self.steps.tokens or tokens
 

@@ -15,6 +15,9 @@ import orjson
 from osmia_memory.errors import TranscriptError
 from osmia_memory.models import Skip
 
+# What a record of a shape that nobody wrote down raises while it is read: it is named and skipped, the rest goes on.
+MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
+
 MAX_RECORD_BYTES = 32 * 1024 * 1024
 _NAMED_PER_REASON = 5  # further ones of the same reason are only counted
 _SAMPLE = 6  # lines that tell JSONL from a document

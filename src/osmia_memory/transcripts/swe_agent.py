@@ -16,10 +16,9 @@ from osmia_memory.transcripts import benchmark, patches, repo_key
 from osmia_memory.transcripts.context import Context, Findings
 from osmia_memory.transcripts.events import EventLog, whole, within
 from osmia_memory.transcripts.outcome import limit_reason
-from osmia_memory.transcripts.records import Content, as_json, parse
+from osmia_memory.transcripts.records import MISREAD, Content, as_json, parse
 
 ENGINE = "swe-agent"
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 _PROMPT = re.compile(r"\n?\(Open file: (?P<file>[^\n]*)\)\n\(Current directory: (?P<folder>[^\n]*)\)\nbash-\$\s*\Z")
 _NO_OUTPUT = re.compile(r"\s*Your command ran successfully and did not produce any output\.\s*\Z")
 _DONE_MARK = re.compile(r"///PROCESS-DONE:(-?\d+):PROCESS-DONE///")
@@ -101,7 +100,7 @@ class _Reader:
         self._state(next((s for s in self.steps if isinstance(s, dict)), {}), only_folder=True)
         try:
             self._opening()
-        except _MISREAD:
+        except MISREAD:
             self.context.skips.add(0, "history of an unknown shape")
         for number, step in enumerate(self.steps):
             self.record = number
@@ -110,7 +109,7 @@ class _Reader:
                 continue
             try:
                 self._step(step)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(number, "step of an unknown shape")
         self._submission()
 

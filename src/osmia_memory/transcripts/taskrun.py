@@ -16,7 +16,7 @@ from osmia_memory.models import Environment, EventKind, Signal, TaskRun, TaskTyp
 from osmia_memory.transcripts import outcome, repo_key
 from osmia_memory.transcripts.context import UNKNOWN_ENGINE, Context, Findings
 from osmia_memory.transcripts.events import EventLog, when, whole, within
-from osmia_memory.transcripts.records import Content, as_json
+from osmia_memory.transcripts.records import MISREAD, Content, as_json
 from osmia_memory.transcripts.sidecar import as_outcome
 
 _KINDS: frozenset[str] = frozenset(get_args(EventKind))
@@ -59,7 +59,6 @@ _SIGNAL_NAMES = (
     "landed",
     "resolved",
 )
-_MISREAD = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 
 
 def sniff(head: list[dict[str, Any]]) -> bool:
@@ -143,7 +142,7 @@ class _Reader:
         for place, (number, event) in enumerate([*numbered, *following]):
             try:
                 self._event(place, number, event)
-            except _MISREAD:
+            except MISREAD:
                 self.context.skips.add(number, "event of an unknown shape")
 
     def _event(self, place: int, number: int, event: dict[str, Any]) -> None:
