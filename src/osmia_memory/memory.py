@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from osmia_memory import render, retrieve, similarity
 from osmia_memory.config import Settings
@@ -414,38 +414,7 @@ class Memory:
     # --- statistics -------------------------------------------------------------------------------------------------------
 
     def statistics(self, *, repo: str | None = None) -> dict[str, Any]:
-        """Counts and rates over the stored runs: `groups`, `patterns` and `profiles` with their sample counts and intervals.
+        """Counts and rates over the stored runs: as `reporting.statistics`, all zero without a store."""
+        from osmia_memory import reporting
 
-        Patterns and profiles that were imported without their runs come after those of the runs; a profile only where no run speaks.
-        """
-        from osmia_memory import aggregate
-
-        there = self._has_store()
-        figures = self.store.run_rows(self.tenant) if there else []
-        facts = self.facts(repo=repo)
-        rows = [
-            aggregate.RunRow(*f[:5], cast(Outcome, f.outcome), f.duration_s, f.cost_usd, f.started_at)
-            for f in figures
-            if f.parent_session_id is None and f.started_at and repo in (None, f.repo)
-        ]
-        profiles = aggregate.profiles(rows)
-        other_patterns, other_profiles = self.store.imported_statistics(self.tenant) if there else ([], [])
-        seen = {(p.engine, p.model) for p in profiles}
-        names = (("repo",), ("repo", "engine"), ("repo", "task_type"), ("engine", "model"), ("language",))
-        return {
-            "runs": len(rows),
-            "facts": len(facts),
-            "corroborated": sum(f.runs >= 2 for f in facts),
-            "model_pass": self._model_pass() if there else None,
-            "groups": [stats for name in names for stats in aggregate.group(rows, name)],
-            "patterns": [*aggregate.patterns(rows, self.tenant), *(p for p in other_patterns if repo in (None, p.group.get("repo")))],
-            "profiles": [*profiles, *(p for p in other_profiles if repo is None and (p.engine, p.model) not in seen)],
-        }
-
-    def _model_pass(self) -> dict[str, Any] | None:
-        """What asking models has cost this tenant, and how many parts of how many runs wait for an answer; None if none was asked."""
-        with self.store.session() as s:
-            spent, waiting = s.spent(tenant=self.tenant), s.pending_chunks(self.tenant)
-        if not spent.requests and not waiting:
-            return None
-        return {**spent._asdict(), "pending_parts": len(waiting), "partial_runs": len({part.run_id for part in waiting})}
+        return reporting.statistics(self.store if self._has_store() else None, self.tenant, self.facts(repo=repo), repo)

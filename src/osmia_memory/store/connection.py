@@ -145,7 +145,7 @@ def _connect(path: Path, *, write: bool, may_upgrade: bool, wait: "_Wait") -> Co
         try:
             if _is_current(connection, path, upgrade=write):
                 return connection
-        except BaseException:
+        except BaseException:  # whatever it is, Ctrl-C included: an open connection would go on holding the file
             connection.close()
             raise
         connection.close()  # an older schema, opened for reading: bring it up to date, then look again
@@ -269,7 +269,7 @@ def _attached(path: Path) -> Connection:
     connection = duckdb.connect(config=_CONFIG)
     try:
         connection.execute(f"ATTACH {_quoted(path)} AS kept (READ_ONLY)")
-    except BaseException:
+    except BaseException:  # as above
         connection.close()
         raise
     return connection

@@ -152,7 +152,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, *, stop_before: int | None = 
                 "INSERT INTO migrations VALUES (?, ?, ?)", [number, step.__name__.strip("_"), datetime.now(UTC).replace(tzinfo=None)]
             )
             connection.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # Ctrl-C included: no step is left half done
             connection.execute("ROLLBACK")
             raise
         version = number
