@@ -96,13 +96,13 @@ def benchmark() -> Any:
 
 @pytest.mark.slow
 def test_the_verification_passes_its_exam() -> None:
-    """Few good proposals are lost, two planted errors are known to pass, nothing ungrounded is stored, the rules' facts are as without."""
+    """Few good proposals are lost, no planted error passes, nothing ungrounded is stored, the rules' facts are as without."""
     arms = benchmark().recorded_arms(recording.FOLDER)
 
     authored = arms["authored"]
     assert authored["planted"] >= 60
     assert authored["verification_loss"] <= 0.05
-    assert authored["leak"] * authored["planted"] <= 2.01  # invented conclusions from faithful quotes: docs/model-pass.md
+    assert authored["leak"] == 0
     for name, arm in arms.items():
         if name != "rules":
             assert arm["ungrounded"] == 0, name

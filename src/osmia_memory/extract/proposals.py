@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from osmia_memory.extract import last_state, naming, proof, repeats, wording
+from osmia_memory.extract import last_state, naming, proof, repeats, supposed, wording
 from osmia_memory.extract.citing import cited
 from osmia_memory.extract.reasons import Reason
 from osmia_memory.extract.said import Said, Voice, line_around
@@ -180,7 +180,11 @@ def _final(p: Proposal) -> Reason | None:
         return "unproved" if why == "unproved" else "disproved later" if why else None
     if proof.hedged(p.content, p.evidence, p.said) or proof.passing_unproved(p.content, p.past):
         return "unproved"
-    if proof.unrelated(p.content, p.evidence, p.said) or proof.unshown(p.content, p.evidence, p.past):
+    if (
+        supposed.supposes(p.content, p.said)
+        or proof.unrelated(p.content, p.evidence, p.said)
+        or proof.unshown(p.content, p.evidence, p.past)
+    ):
         return "unproved"
     if proof.proves_other(p.content, p.evidence, p.past, is_success=p.fact.kind == "success_pattern"):
         return "unproved"
