@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmia_memory import ids, reconcile
+from osmia_memory import folding, ids, reconcile
 from osmia_memory.models import Candidate, Claim, Discard, Fact, Insert, Reinforce, Retire, Witness
 from osmia_memory.testing import NOW, a_candidate, a_run, an_evidence
 
@@ -164,5 +164,5 @@ def test_order_does_not_matter(witnesses: list[Witness], random: object) -> None
 def test_more_witnesses_never_lower_confidence(witnesses: list[Witness]) -> None:
     """Supporting evidence is monotone, and nothing passes the cap."""
     confidences = [reconcile.fold("ticketing", witnesses[: n + 1]).confidence for n in range(len(witnesses))]
-    assert confidences[-1] <= reconcile.CONFIDENCE_CAP
+    assert confidences[-1] <= folding.CONFIDENCE_CAP
     assert all(b >= a - 1e-9 for a, b in itertools.pairwise(confidences))

@@ -198,7 +198,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing known, folded from its witnesses (`reconcile.fold`)."""
+    """One thing known, folded from its witnesses (`folding.fold`)."""
 
     fact_id: str
     tenant_id: str

@@ -232,8 +232,8 @@ def same_statement(a: str, b: str) -> bool:
     Negation, numbers, versions, paths, flags and identifiers have to be equal and in the same order. Of the other words (their stems, articles
     and the like aside) one sentence may have a few more than the other, but none that stands for another.
     """
-    exact_a, words_a = _exact_and_words(a)
-    exact_b, words_b = _exact_and_words(b)
+    exact_a, words_a = statement_parts(a)
+    exact_b, words_b = statement_parts(b)
     if exact_a != exact_b:
         return False
     short, long = sorted((words_a, words_b), key=len)
@@ -242,7 +242,8 @@ def same_statement(a: str, b: str) -> bool:
     return _common_in_order(short, long) >= SAME_STATEMENT_OVERLAP * len(short)
 
 
-def _exact_and_words(text: str) -> tuple[list[str], list[str]]:
+def statement_parts(text: str) -> tuple[list[str], list[str]]:
+    """(negations, numbers, paths and names as they stand; stems of the other words), both in order."""
     exact, words = [], []
     for raw in text.split():
         word = raw.strip(_EDGES)
