@@ -4,20 +4,21 @@ Nothing here depends on the order in which runs were read: the facts carry event
 supporting runs took place on different branches, in different environments or at unrelated commits are not compared.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from osmia_memory import slots
-from osmia_memory.models import Edge, Fact, TaskRun
+from osmia_memory.folding import fold
+from osmia_memory.models import Edge, Fact, TaskRun, Witness
 from osmia_memory.similarity import same_statement
 
 Kind = Literal["same", "supersedes", "contradicts"]
+SAME = "the same statement in other words"
 DEFAULT_BRANCHES = frozenset(("main", "master", "trunk", "develop", "development", "head"))
-BY_CODE = "code"  # who made a link; what people and imports made is left alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,34 +58,66 @@ Ancestry = Mapping[str, frozenset[str]]  # commit -> its ancestors among the kno
 NOWHERE = Place()
 
 
-def links(
-    facts: Sequence[Fact],
-    places: Mapping[str, Place],
-    *,
-    apart: frozenset[frozenset[str]] = frozenset(),
-    nominated: frozenset[frozenset[str]] = frozenset(),
-    ancestry: Ancestry | None = None,
-) -> tuple[Link, ...]:
-    """All relations among these facts, sorted. `apart` are pairs that a person said do not replace each other; `nominated` ones a
-    model has named and code has checked.
+class Rules(NamedTuple):
+    """What people, models and repositories add to the facts. Pairs are sets of two fact ids."""
+
+    apart: frozenset[frozenset[str]] = frozenset()  # a person said that they do not replace each other
+    nominated: frozenset[frozenset[str]] = frozenset()  # a model has named them, and code has checked what it could
+    ancestry: Ancestry = MappingProxyType({})
+
+
+NO_RULES = Rules()
+Known = Mapping[str, tuple[Fact, Sequence[Witness]]]
+
+
+class Settled(NamedTuple):
+    """The facts with their marks, and the links to keep."""
+
+    facts: tuple[Fact, ...]
+    edges: tuple[Edge, ...]
+
+
+def resolve(known: Known, places: Mapping[str, Place], rules: Rules = NO_RULES) -> Settled:
+    """What these facts are to each other. `known` holds each fact as its own witnesses make it, `places` where each was seen.
+
+    A fact that re-words another adds its witnesses to the one that was observed first, and is superseded by it.
     """
     owners: dict[tuple[str, str, str], list[Fact]] = {}
-    for fact in facts:
+    for fact, _ in known.values():
         owners.setdefault((fact.tenant_id, fact.scope, fact.owner), []).append(fact)
+    facts: list[Fact] = []
     found: list[Link] = []
     for members in owners.values():
         same = _same(members)
-        found += same
+        merged = _merged(members, same, known)
+        facts += merged
         aliases = {link.older for link in same}
-        standing = [f for f in members if f.fact_id not in aliases]
-        pairs = _candidate_pairs(standing)
-        compared = [p for p in pairs if frozenset((p[0].fact_id, p[1].fact_id)) not in apart]
-        found += _judged(compared, places, nominated, ancestry or {})
-    return tuple(sorted(set(found)))
+        pairs = _candidate_pairs([f for f in merged if f.fact_id not in aliases], rules.nominated)
+        compared = [p for p in pairs if frozenset((p[0].fact_id, p[1].fact_id)) not in rules.apart]
+        found += [*same, *_judged(compared, places, rules)]
+    return _marked(facts, found)
 
 
-def _candidate_pairs(facts: Sequence[Fact]) -> list[tuple[Fact, Fact]]:
-    """Pairs that share a key, earlier evidence first."""
+def _merged(facts: Sequence[Fact], same: Iterable[Link], known: Known) -> list[Fact]:
+    """The facts, with what the re-wordings of each testify added to it."""
+    heads: dict[str, list[str]] = {}
+    for link in same:
+        heads.setdefault(link.newer, []).append(link.older)
+    merged = []
+    for fact in facts:
+        others = [w for alias in heads.get(fact.fact_id, ()) for w in known[alias][1]]
+        if others:
+            whole = fold(fact.tenant_id, [*known[fact.fact_id][1], *(replace(w, fact_id=fact.fact_id) for w in others)])
+            fact = replace(fact, **{name: getattr(whole, name) for name in SUMMED})
+        merged.append(fact)
+    return merged
+
+
+SUMMED = ("confidence", "decay_rate", "valid_from", "last_seen", "runs", "refuting_runs", "engine", "engines")  # what re-wordings add to
+
+
+def _candidate_pairs(facts: Sequence[Fact], nominated: frozenset[frozenset[str]]) -> list[tuple[Fact, Fact]]:
+    """Pairs that share a key or were nominated, earlier evidence first."""
     groups: dict[str, list[Fact]] = {}
     for fact in facts:
         for key in slots.keys(fact):
@@ -93,6 +126,11 @@ def _candidate_pairs(facts: Sequence[Fact]) -> list[tuple[Fact, Fact]]:
     pairs = {}
     for members in groups.values():
         for a, b in combinations(sorted(members, key=_age), 2):
+            pairs[a.fact_id, b.fact_id] = (a, b)
+    by_id = {f.fact_id: f for f in facts}
+    for pair in nominated:
+        if pair <= by_id.keys() and len(pair) == 2:
+            a, b = sorted((by_id[i] for i in pair), key=_age)
             pairs[a.fact_id, b.fact_id] = (a, b)
     return list(pairs.values())
 
@@ -121,7 +159,7 @@ def _same(facts: Sequence[Fact]) -> list[Link]:
     for fact in facts:
         head = _head(fact, heads)
         if head is not fact:
-            found.append(Link(head.fact_id, fact.fact_id, "same", "the same statement in other words"))
+            found.append(Link(head.fact_id, fact.fact_id, "same", SAME))
     return found
 
 
@@ -168,21 +206,19 @@ def _same_circumstances(a: str, b: str, values: slots.Values) -> bool:
     return {c for c in mine if values.one.lower() not in c} == {c for c in theirs if values.other.lower() not in c}
 
 
-def _judged(
-    pairs: Iterable[tuple[Fact, Fact]], places: Mapping[str, Place], nominated: frozenset[frozenset[str]], ancestry: Ancestry
-) -> list[Link]:
+def _judged(pairs: Iterable[tuple[Fact, Fact]], places: Mapping[str, Place], rules: Rules) -> list[Link]:
     found = []
     for a, b in pairs:
         reason = disagreement(a, b)
-        if reason is None and frozenset((a.fact_id, b.fact_id)) in nominated:
+        if reason is None and frozenset((a.fact_id, b.fact_id)) in rules.nominated:
             reason = "a model found that they disagree"
         if reason is None:
             continue
-        order = _order(a, b, places.get(a.fact_id, NOWHERE), places.get(b.fact_id, NOWHERE), ancestry)
+        order = _order(a, b, places.get(a.fact_id, NOWHERE), places.get(b.fact_id, NOWHERE), rules.ancestry)
         if order is None:
             continue
         newer, older = order
-        is_later = newer.last_seen > older.last_seen or _descends(newer, older, places, ancestry)
+        is_later = newer.last_seen > older.last_seen or _descends(newer, older, places, rules.ancestry)
         kind: Kind = "supersedes" if is_later and newer.runs >= older.runs and not older.pinned else "contradicts"
         found.append(Link(newer.fact_id, older.fact_id, kind, reason))
     return found
@@ -237,14 +273,7 @@ def _branch(name: str) -> str:
 # --- what follows for the facts -----------------------------------------------------------------------------------------
 
 
-class Settled(NamedTuple):
-    """The facts with their marks, and the links to keep."""
-
-    facts: tuple[Fact, ...]
-    edges: tuple[Edge, ...]
-
-
-def settle(facts: Sequence[Fact], found: Iterable[Link]) -> Settled:
+def _marked(facts: Sequence[Fact], found: Iterable[Link]) -> Settled:
     """Mark what is superseded, and give each link as an edge. A fact that re-words another is superseded by it; of several that replace
     a fact, the latest does. Pinned facts stay. A dispute with a fact that is itself superseded is over.
     """
@@ -277,8 +306,3 @@ def _edge(link: Link, by_id: Mapping[str, Fact]) -> Edge:
 def weaker(a: Fact, b: Fact) -> Fact:
     """The one of two that disagree which has less behind it: fewer runs, then less confidence, then older."""
     return min((a, b), key=lambda f: (f.runs - f.refuting_runs, f.confidence, _age(f)))
-
-
-def counts(found: Iterable[Link]) -> Counter[str]:
-    """How many links of each kind."""
-    return Counter(link.kind for link in found)

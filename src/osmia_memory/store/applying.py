@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from osmia_memory.errors import InternalError, TenantError
 from osmia_memory.models import Applied, Fact, Insert, Plan, Reinforce, Retire, TaskRun, Witness
-from osmia_memory.store import codec, lexical
+from osmia_memory.store import codec, lexical, relating
 from osmia_memory.store.operations import RETRACTED, Connection, Operations, checked_tenant, insert, take_numbers
 from osmia_memory.store.reading import MANUAL_RUN_NO, RunVersion, State
 
@@ -59,7 +59,7 @@ class Applying(Operations):
             batch = _gather(connection, list(zip(plans, entries, strict=True)), again)
             if any(not done.unchanged for done in batch.applied):
                 with self._transaction(connection):
-                    write(connection, batch, recorded_at)
+                    relate(connection, batch, write(connection, batch, recorded_at))
         return batch.applied
 
 
@@ -161,8 +161,17 @@ def state_after(state: State, plan: Plan) -> State:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write(connection: Connection, batch: Batch, recorded_at: datetime) -> None:
-    """Bring the tables to the state that the batch describes, within the caller's transaction."""
+def relate(connection: Connection, batch: Batch, numbers: Sequence[int]) -> None:
+    """Work out what the facts with these row numbers are to others, within the caller's transaction."""
+    for tenant in sorted({entry.run.tenant_id for entry in batch.runs.values()} | {fact.tenant_id for fact in batch.facts.values()}):
+        relating.settle(connection, tenant, numbers)
+
+
+def write(connection: Connection, batch: Batch, recorded_at: datetime) -> list[int]:
+    """Bring the tables to the state that the batch describes, within the caller's transaction.
+
+    Returns the row numbers of the facts that changed, and of those that had to do with removed ones.
+    """
     now = codec.to_utc(recorded_at)
     fact_ids = list({*batch.facts, *batch.gone, *(fact_id for fact_id, _ in batch.witnesses), *batch.withdrawn})
     known = _known_facts(connection, fact_ids)
@@ -173,7 +182,7 @@ def write(connection: Connection, batch: Batch, recorded_at: datetime) -> None:
     new_runs = [run_id for run_id in batch.runs if run_id not in run_numbers]
     numbers = iter(take_numbers(connection, len(new_facts) + len(new_runs) + len(batch.facts)))
     run_numbers |= {run_id: next(numbers) for run_id in new_runs}
-    remove_facts(connection, {fact_id: known[fact_id][0].no for fact_id in batch.gone if fact_id in known})
+    touched = remove_facts(connection, {fact_id: known[fact_id][0].no for fact_id in batch.gone if fact_id in known})
     changed = [(fact, *known[fact_id]) for fact_id, fact in batch.facts.items() if fact_id in known]
     added = [
         (batch.facts[f], codec.Extra(next(numbers), edited=batch.edited.get(f)), codec.to_utc(batch.facts[f].recorded_at) or now)
@@ -185,6 +194,7 @@ def write(connection: Connection, batch: Batch, recorded_at: datetime) -> None:
     earlier = {keys[key]: codec.to_utc(moment) for key, moment in batch.recorded.items()} | earlier
     write_witnesses(connection, {keys[key]: w for key, w in batch.witnesses.items() if key in keys}, earlier, now)
     _write_runs(connection, batch, run_numbers, now)
+    return [*touched, *(known[fact_id][0].no for fact_id in batch.facts)]
 
 
 def _write_runs(connection: Connection, batch: Batch, numbers: dict[str, int], now: Any) -> None:
@@ -225,22 +235,28 @@ def _take_back(connection: Connection, runs: list[int], facts_by_hand: list[int]
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def remove_facts(connection: Connection, facts: Mapping[str, int]) -> None:
-    """Remove facts (id -> number) with their testimony and links; what they had superseded is current again."""
+def remove_facts(connection: Connection, facts: Mapping[str, int]) -> list[int]:
+    """Remove facts (id -> number) with their testimony and links; what they had superseded is current again.
+
+    Returns the row numbers of the facts that code had linked with them.
+    """
     if not facts:
-        return
-    for table, column in (("facts", "no"), ("witnesses", "fact_no"), ("evidence", "fact_no")):
+        return []
+    linked = set(relating.neighbours(connection, None, facts)) - set(facts.values())
+    for table, column in (("facts", "no"), ("witnesses", "fact_no"), ("evidence", "fact_no"), ("slots", "fact_no")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?::BIGINT[]))", [list(facts.values())])
     ids = {"ids": codec.storable_deep(list(facts))}
     within = "IN (SELECT unnest($ids::VARCHAR[]))"
     connection.execute(f"DELETE FROM edges WHERE from_id {within} OR to_id {within}", ids)
     connection.execute(f"UPDATE facts SET superseded_by = NULL, valid_to = NULL WHERE superseded_by {within}", ids)
+    return sorted(linked)
 
 
 def write_facts(connection: Connection, changed: Sequence[_Known], added: Sequence[_Known], numbers: Iterator[int]) -> None:
     """Replace `changed` and insert `added` facts; index those whose words changed, under the next of `numbers`."""
     rows: list[tuple[Any, ...]] = []
     to_index: list[tuple[Fact, int, lexical.Document]] = []
+    to_file: list[tuple[Fact, int]] = []
     for fact, extra, recorded_at in [*changed, *added]:
         if not fact.content:  # a stub stays a stub
             extra = extra._replace(doc=None, doc_length=None, doc_key=None)
@@ -249,6 +265,7 @@ def write_facts(connection: Connection, changed: Sequence[_Known], added: Sequen
             if extra.doc is None or extra.doc_key != words.key:
                 number = next(numbers)
                 to_index.append((fact, number, words))
+                to_file.append((fact, extra.no))
                 extra = extra._replace(doc=number, doc_length=words.length, doc_key=words.key)
             extra = extra._replace(pruned_at=None)
         row = dict(zip(codec.FACT_COLUMNS, codec.fact_row(fact), strict=True)) | {"recorded_at": recorded_at}
@@ -257,6 +274,8 @@ def write_facts(connection: Connection, changed: Sequence[_Known], added: Sequen
         connection.execute("DELETE FROM facts WHERE no IN (SELECT unnest(?::BIGINT[]))", [[extra.no for _, extra, _ in changed]])
     insert(connection, "facts", FACT_TABLE, rows)
     lexical.index(connection, to_index)
+    known = {extra.no for _, extra, _ in changed}
+    relating.write_slots(connection, to_file, [no for _, no in to_file if no in known])
 
 
 def write_witnesses(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from osmia_memory import ids
+from osmia_memory import ids, relations
 from osmia_memory.models import Fact, Witness
 from osmia_memory.store import codec, lexical
 from osmia_memory.store.forgetting import Fold
@@ -64,7 +64,7 @@ class Checking(Operations):
     def verify(self, fold_for: Callable[[str], Fold]) -> list[Problem]:
         """Everything that does not hold together, sorted; an empty list for a sound store.
 
-        `fold_for(tenant)` is how witnesses make a fact there (`reconcile.refold`). Works in short sessions, so it may run beside writers.
+        `fold_for(tenant)` is how witnesses make a fact there (`folding.refold`). Works in short sessions, so it may run beside writers.
         """
         found: list[Problem] = []
         with self._reading() as connection:
@@ -76,11 +76,12 @@ class Checking(Operations):
             with self._reading() as connection:
                 facts = _next_facts(connection, after)
                 told = witnesses_of(connection, {no: fact.fact_id for no, (fact, _) in facts.items()})
+                worded = _worded_otherwise(connection, {fact.fact_id for fact, _ in facts.values()})
             if not facts:
                 return sorted(set(found))
             after = max(facts)
             for no, (fact, extra) in facts.items():
-                found += _problems_of(fact, extra, told.get(no, ()), fold_for(fact.tenant_id))
+                found += _problems_of(fact, extra, told.get(no, ()), worded.get(fact.fact_id, ()), fold_for(fact.tenant_id))
 
 
 def _wrong_run_ids(connection: Connection) -> Iterator[Problem]:
@@ -100,7 +101,21 @@ def _next_facts(connection: Connection, after: int) -> dict[int, tuple[Fact, cod
     return {row[0]: (codec.fact(row[split:]), codec.Extra(*row[:split])) for row in rows}
 
 
-def _problems_of(fact: Fact, extra: codec.Extra, witnesses: Sequence[Witness], fold: Fold) -> Iterator[Problem]:
+def _worded_otherwise(connection: Connection, fact_ids: set[str]) -> dict[str, list[Witness]]:
+    """What the re-wordings of facts testify, as testimony of the facts; by fact id."""
+    rows = connection.execute(
+        "SELECT e.from_id, f.no FROM edges e JOIN facts f ON f.fact_id = e.to_id WHERE e.made_by = 'code' AND e.reason = ? "
+        "AND e.from_id IN (SELECT unnest(?::VARCHAR[])) AND f.pruned_at IS NULL",
+        [relations.SAME, sorted(fact_ids)],
+    ).fetchall()
+    heads = {no: head for head, no in rows}
+    found: dict[str, list[Witness]] = {}
+    for no, told in witnesses_of(connection, heads).items():
+        found.setdefault(heads[no], []).extend(told)
+    return found
+
+
+def _problems_of(fact: Fact, extra: codec.Extra, witnesses: Sequence[Witness], worded: Sequence[Witness], fold: Fold) -> Iterator[Problem]:
     if not witnesses:
         yield Problem("a fact has testimony", fact.fact_id)
         return
@@ -109,8 +124,10 @@ def _problems_of(fact: Fact, extra: codec.Extra, witnesses: Sequence[Witness], f
     expected = ids.fact_id(fact.tenant_id, fact.scope, fact.owner, fact.claim, fact.content)
     if fact.fact_id != expected:
         yield Problem("a fact's id is that of its content", fact.fact_id, expected)
+    whole = fold([*witnesses, *worded])
     folded = replace(
         fold(witnesses),
+        **{name: getattr(whole, name) for name in relations.SUMMED},
         importance=fact.importance,
         pinned=fact.pinned,
         valid_to=fact.valid_to,

@@ -6,7 +6,7 @@ from typing import Any
 
 from osmia_memory.errors import InputError
 from osmia_memory.models import Edge
-from osmia_memory.store import codec, lexical
+from osmia_memory.store import codec, lexical, relating
 from osmia_memory.store.operations import Connection, Operations, checked_tenant, insert, journal, take_numbers, the_fact
 
 _EDGES = {
@@ -37,8 +37,9 @@ class Editing(Operations):
     def _mark(self, tenant: str, fact_id: str, what: str, pinned: bool, at: datetime | None, who: str) -> None:
         whose = checked_tenant(tenant)
         with self._writing() as connection:
-            (before,) = the_fact(connection, whose, fact_id, "f.pinned")
+            before, no = the_fact(connection, whose, fact_id, "f.pinned, f.no")
             connection.execute("UPDATE facts SET pinned = ? WHERE fact_id = ?", [pinned, fact_id])
+            relating.settle(connection, whose, [no])
             journal(connection, whose, what, fact_id, {"pinned": before}, at, who)
 
     def set_importance(self, tenant: str, fact_id: str, importance: float, *, at: datetime | None = None, who: str = "") -> None:
@@ -55,22 +56,22 @@ class Editing(Operations):
         with self._writing() as connection:
             the_fact(connection, whose, fact_id, "f.no")
             moment = codec.to_utc(at or datetime.now(UTC))
+            linked = relating.neighbours(connection, whose, [fact_id])
             connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?, ?)", [fact_id, whose, codec.storable(reason), moment])
+            relating.release(connection, whose, fact_id, linked)
             journal(connection, whose, "retract", fact_id, {}, at, who)
 
     def restore(self, tenant: str, fact_id: str, *, at: datetime | None = None, who: str = "") -> None:
-        """Bring back a fact that was retracted or superseded."""
+        """Bring back a fact that was retracted or superseded; what superseded it will not do so again."""
         whose = checked_tenant(tenant)
         with self._writing() as connection:
-            superseded_by, valid_to = the_fact(connection, whose, fact_id, "f.superseded_by, f.valid_to")
+            no, superseded_by, valid_to = the_fact(connection, whose, fact_id, "f.no, f.superseded_by, f.valid_to")
             retracted = connection.execute("DELETE FROM tombstones WHERE fact_id = ? RETURNING fact_id", [fact_id]).fetchall()
-            if not retracted:
+            before: dict[str, Any] = {"retracted": bool(retracted), "superseded_by": superseded_by, "valid_to": valid_to}
+            if not retracted and superseded_by is not None:
+                before["apart"] = relating.keep_apart(connection, whose, fact_id, codec.to_utc(at or datetime.now(UTC)))
                 connection.execute("UPDATE facts SET superseded_by = NULL, valid_to = NULL WHERE fact_id = ?", [fact_id])
-                connection.execute(
-                    "DELETE FROM edges WHERE tenant_id = ? AND relation = 'supersedes' AND from_id = ? AND to_id = ?",
-                    [whose, superseded_by, fact_id],
-                )
-            before = {"retracted": bool(retracted), "superseded_by": superseded_by, "valid_to": valid_to}
+            relating.settle(connection, whose, [no])
             journal(connection, whose, "restore", fact_id, before, at, who)
 
     def edit(self, tenant: str, fact_id: str, content: str | None, *, at: datetime | None = None, who: str = "") -> None:

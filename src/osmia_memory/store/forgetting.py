@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from osmia_memory.models import Fact, Witness
-from osmia_memory.store import codec, lexical
+from osmia_memory.store import codec, lexical, relating
 from osmia_memory.store.applying import EXTRA, remove_facts, write_facts
 from osmia_memory.store.operations import Connection, Operations, checked_tenant, journal, take_numbers
 from osmia_memory.store.reading import witnesses_of
@@ -119,9 +119,11 @@ def _forget(connection: Connection, scope: _Scope, fold: Fold) -> Forgotten:
     told = witnesses_of(connection, {no: fact.fact_id for no, (fact, _, _) in facts.items()})
     doomed = {no for no in facts if no in scope.facts or no not in told}
     lexical.erase(connection, [extra.doc for _, extra, _ in facts.values() if extra.doc is not None])
-    remove_facts(connection, {facts[no][0].fact_id: no for no in doomed})
+    linked = remove_facts(connection, {facts[no][0].fact_id: no for no in doomed})
     kept = [_refolded(facts[no], fold(told[no])) for no in facts if no not in doomed]
     write_facts(connection, kept, [], iter(take_numbers(connection, len(kept))))
+    for tenant in sorted({fact.tenant_id for fact, _, _ in facts.values()}):
+        relating.settle(connection, tenant, [*linked, *(extra.no for _, extra, _ in kept)])
     return Forgotten(len(scope.runs), len(doomed), len(kept))
 
 
@@ -180,6 +182,7 @@ def _make_stubs(connection: Connection, fact_ids: list[str], at: datetime) -> No
             "told": [codec.candidate_json(_without_text(row[2])) for row in testimony],
         },
     )
+    connection.execute("DELETE FROM slots WHERE fact_no IN (SELECT unnest(?::BIGINT[]))", [numbers])
     within = "IN (SELECT unnest($ids::VARCHAR[]))"
     connection.execute(f"DELETE FROM edges WHERE from_id {within} OR to_id {within}", {"ids": fact_ids})
 

@@ -223,8 +223,9 @@ def store(connection: Connection, incoming: Incoming, known: Mapping[str, tuple[
     for run_id, no, at in connection.execute("SELECT run_id, no, recorded_at FROM runs WHERE tenant_id = ?", [incoming.tenant]).fetchall():
         batch.stored_runs[run_id] = (no, at)
     batch.runs = {run_id: entry for run_id, entry in incoming.runs.items() if run_id not in batch.stored_runs}
-    applying.write(connection, batch, incoming.at)
+    numbers = applying.write(connection, batch, incoming.at)
     editing.write_edges(connection, incoming.tenant, incoming.edges)
+    applying.relate(connection, batch, numbers)
     bodies = {(row.type, _statistic_key(row)): rows.line(row.model_copy(update={"tenant_id": None})) for row in incoming.statistics}
     for kind, key in bodies:
         connection.execute("DELETE FROM imported_statistics WHERE tenant_id = ? AND kind = ? AND row_key = ?", [incoming.tenant, kind, key])

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 
 import duckdb
 
+from osmia_memory.store import codec, relating
+
 Step = Callable[[duckdb.DuckDBPyConnection], None]
 
 
@@ -118,7 +120,24 @@ def _model_pass(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass)
+def _relations(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keys under which facts are compared, who made a link, what people and models said of pairs, and the order of commits."""
+    connection.execute(
+        """
+        CREATE TABLE slots (key BIGINT NOT NULL, fact_no BIGINT NOT NULL);
+        ALTER TABLE edges ADD COLUMN made_by VARCHAR DEFAULT 'hand';  -- 'code': worked out anew with every write
+        CREATE TABLE pairs (
+            tenant_id VARCHAR NOT NULL, kind VARCHAR NOT NULL,  -- 'apart': a person said so; 'nominated': a model did
+            one VARCHAR NOT NULL, other VARCHAR NOT NULL, said_by VARCHAR NOT NULL, recorded_at TIMESTAMP NOT NULL
+        );
+        CREATE TABLE ancestry (tenant_id VARCHAR NOT NULL, newer VARCHAR NOT NULL, older VARCHAR NOT NULL);  -- of commits that runs began at
+        """
+    )
+    rows = connection.execute(f"SELECT f.no, {codec.TOLD_FACT} FROM facts f WHERE f.pruned_at IS NULL").fetchall()
+    relating.write_slots(connection, ((codec.fact(row[1:]), row[0]) for row in rows), [])
+
+
+STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass, _relations)
 NEWEST = len(STEPS)
 
 
