@@ -13,18 +13,22 @@ from typing import Literal, NamedTuple
 from osmia_memory.models import Claim, Fact
 from osmia_memory.similarity import statement_parts, stem
 
-# Verbs, participles and nouns after which one more value takes nothing from the other; by stem.
+# Verbs and participles after which one more value takes nothing from the other; by stem.
 _SEVERAL = frozenset(
     stem(word)
     for word in """
     need needs require requires depend depends use uses used import imports imported call calls called read reads write writes wrote change changed
     changes contain contains hold holds include includes support supports accept accepts reject rejects rejected refuse refused fail fails failed break
     breaks broken test tests tested check checked checks cover covered covers affect affected cause caused trigger triggered share shared block blocked
-    want wants ask asked forbid forbids allow allows allowed mention mentions know knows known work works see seen found find show shows shown fix fixed
-    dependency caller user part member example subclass wrapper reason cause problem issue bug way sign symptom warning error failure exception step
-    touch touched update updated updates compare compared flag option argument field column key skip skipped ignore ignored pass passes run runs
-    appear appears occur occurs happen happens help helps come comes go goes matter matters differ differs available due
+    want wants ask asked forbid forbids allow allows allowed mention mentions know knows known work works see seen show shows shown fix fixed touch
+    touched update updated updates compare compared skip skipped ignore ignored pass passes run runs appear appears occur occurs happen happens help
+    helps come comes go goes matter matters differ differs available due error failure
     """.split()
+)
+# "the cause of", "a part of": there may be others.
+_OF_SEVERAL = frozenset(
+    "cause causes part parts member members example examples reason reasons subclass wrapper dependency caller user problem issue bug sign symptom "
+    "source way list number set pair kind result".split()
 )
 _MANY_ATTRIBUTES = re.compile(
     r"\b(?:needs?|requires?|depends?|uses?|imports?|calls?|contains?|includes?|supports?|accepts?|rejects?|refused|fails?|tests?|checks?|changes? with"
@@ -48,7 +52,7 @@ _MAX_KEY, _MAX_NAME, _MAX_WORDS = 24, 7, 3
 _TOKEN = re.compile(r"`[^`]+`|[^\s]+")
 _NUMBER = re.compile(r"[~<>=v]*\d[\d.,:_x-]*\+?(?:%|[a-zA-Z]{1,3})?")
 _CODE = re.compile(r"\S*[/_.\\:=@#<>*$+-]\S*|\w*[a-z][A-Z]\w*|\S*\d\S*")
-_SENTENCES = re.compile(r"[.!?;:]\s+\S")
+_SENTENCES = re.compile(r"(?<=[a-z0-9`)\]])[.!?;:]\s+\S")
 
 ValueKind = Literal["number", "code", "name", "word"]
 
@@ -107,12 +111,12 @@ def _leads_to_value(low: Sequence[str], at: int) -> bool:
     if word in _ONE_VALUE:
         return True
     if word == "of" and at >= 3 and low[at - 2] in (_ARTICLES | _INDEFINITE) and _has_verb(low[: at - 2]):
-        return stem(before) not in _SEVERAL
+        return before not in _OF_SEVERAL
     if word in _PREPOSITIONS and (before.endswith(("ed", "en", "s", "t", "rn")) or low[at - 2 : at - 1] == ["is"]):
         follows_copula = at >= 2 and low[at - 2] in _COPULA
         is_finite = before.endswith("s") and not before.endswith("ss") and before not in _COPULA and at >= 2
         is_participle = at >= 2 and before.endswith(("ed", "en")) and low[at - 2] not in _PREPOSITIONS
-        return (follows_copula or is_finite or is_participle) and stem(before) not in _SEVERAL
+        return (follows_copula or is_finite or is_participle) and stem(before) not in _SEVERAL and before not in _OF_SEVERAL
     return False
 
 
@@ -120,7 +124,7 @@ def _has_definite_attribute(subject: Sequence[str]) -> bool:
     """The subject is an attribute of something: "the author of x", "the default branch", "x's child", "its port"."""
     if any(w.endswith(("'s", "’s")) for w in subject):
         return True
-    return len(subject) >= 2 and subject[0] in _ARTICLES and not any(stem(w) in _SEVERAL for w in subject[1:2])
+    return len(subject) >= 2 and subject[0] in _ARTICLES and subject[1] not in _OF_SEVERAL
 
 
 def _has_verb(low: Sequence[str]) -> bool:
@@ -153,6 +157,8 @@ def _values(one: Sequence[str], other: Sequence[str]) -> Values | None:
         mine, theirs = tuple(one), tuple(other)
         if len(mine) == len(theirs) or _kind(mine) != "name" or _kind(theirs) != "name":
             return None
+    if len(mine) == len(theirs) > 1 and mine[0].lower() == theirs[0].lower() and mine[0].islower():  # "port 8080"
+        mine, theirs = mine[1:], theirs[1:]
     kinds = {_kind(mine), _kind(theirs)}
     if None in kinds or ("number" in kinds and len(kinds) > 1) or mine == theirs:
         return None
@@ -161,6 +167,8 @@ def _values(one: Sequence[str], other: Sequence[str]) -> Values | None:
 
 def _kind(value: Sequence[str]) -> ValueKind | None:
     """What kind of thing a value is; None if it is none (a clause, a condition, a list)."""
+    if value[0].lower() in _PREPOSITIONS:
+        return None
     if len(value) == 1 and _NUMBER.fullmatch(value[0]):
         return "number"
     if len(value) == 2 and _NUMBER.fullmatch(value[0]) and value[1].islower() and value[1] not in _CONDITIONS:
@@ -189,14 +197,13 @@ _ANTONYMS = {
     for first, second in (
         pair.split("/")
         for pair in """
-        passes/fails pass/fail passing/failing enabled/disabled enables/disables required/optional supported/unsupported succeeds/fails
+        passes/fails pass/fail passing/failing enabled/disabled enables/disables required/optional supported/unsupported
         works/breaks allowed/forbidden accepted/rejected accepts/rejects allows/forbids green/red before/after include/exclude
         includes/excludes included/excluded present/missing on/off true/false public/private synchronous/asynchronous ascending/descending
         mutable/immutable stable/unstable inclusive/exclusive first/last valid/invalid online/offline keeps/drops
         """.split()
     )
 }
-_POSITIVE = frozenset(_ANTONYMS.values())
 
 
 class Stance(NamedTuple):
