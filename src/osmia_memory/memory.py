@@ -34,6 +34,16 @@ class Block(NamedTuple):
     known: bool  # whether anything was ever stored for this tenant and repository
 
 
+class _Found(NamedTuple):
+    """What there is to rank for a query."""
+
+    known: bool  # the repository, or without one the tenant
+    facts: list[Fact]
+    statistics: retrieve.Statistics | None  # None: `facts` are all
+    words: set[str]  # terms of the task that occur in the repository's runs
+    contradictions: list[tuple[str, str]]
+
+
 class ImportReport(NamedTuple):
     """What an import did; `rejected` are (file:line, reason)."""
 
@@ -159,7 +169,7 @@ class Memory:
         self.store.retract(self.tenant, fact_id, self._redactor(self.store.redaction_key())(reason), at=self.clock())
 
     def restore(self, fact_id: str) -> None:
-        """Undo a retraction."""
+        """Bring back a fact that was retracted or superseded; what superseded it will not do so again."""
         self._check_store(fact_id)
         self.store.restore(self.tenant, fact_id, at=self.clock())
 
@@ -196,7 +206,7 @@ class Memory:
         query = Query(self.tenant, task, repo, engine, task_type)
         if not self._has_store():
             return Block("", (), known=False)
-        known, facts, statistics, known_terms = self._candidates(query)
+        known, facts, statistics, known_terms, contradictions = self._candidates(query)
         ranked = retrieve.rank(
             query,
             facts,
@@ -204,6 +214,7 @@ class Memory:
             known_terms=known_terms,
             embed=self._embed() if facts else None,
             statistics=statistics,
+            contradictions=contradictions,
             max_facts=self.settings.max_facts_per_query if max_facts is None else max_facts,
             decay_interval_hours=self.settings.decay_interval_hours,
             prune_threshold=self.settings.prune_threshold,
@@ -212,21 +223,21 @@ class Memory:
         text = render.prior_knowledge(ranked, budget_tokens=budget, provenance=provenance)
         return Block(text, _shown(ranked, text, provenance), known)
 
-    def _candidates(self, query: Query) -> tuple[bool, list[Fact], retrieve.Statistics | None, set[str]]:
-        """(is the repository, or without one the tenant, known; facts to rank, term statistics if they are a shortlist, terms of the task that occur in its runs)."""
+    def _candidates(self, query: Query) -> _Found:
         owners = retrieve.owners(query)
         terms = similarity.query_terms(query.task)
         with self.store.session() as s:
             known = s.known_repo(self.tenant, query.repo) if query.repo else self.tenant in s.known_tenants()
             words = s.terms_known(self.tenant, query.repo, similarity.terms(query.task)) if query.repo else set()
             facts = s.facts(self.tenant, owners, limit=_LOAD_WHOLE + 1) if owners else []
+            disputed = s.contradictions(self.tenant) if facts else []
             if len(facts) <= _LOAD_WHOLE:
-                return known, facts, None, words
+                return _Found(known, facts, None, words, disputed)
             counted = s.term_statistics(self.tenant, owners, terms)
             best = [fact_id for fact_id, _ in s.search(self.tenant, owners, terms, _SHORTLIST)]
             # how things are run here is seen by nearly every run, so the latest facts hold it
             shortlist = {f.fact_id: f for f in (*s.facts_by_id(self.tenant, best), *facts[:_LATEST])}
-        return known, list(shortlist.values()), retrieve.Statistics(counted.documents, counted.frequencies), words
+        return _Found(known, list(shortlist.values()), retrieve.Statistics(counted.documents, counted.frequencies), words, disputed)
 
     def _embed(self) -> Callable[[Sequence[str]], Any] | None:
         if not self.settings.embedding:

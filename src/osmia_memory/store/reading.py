@@ -143,6 +143,14 @@ class Reading(Operations):
             ).fetchall()
         return [Edge(a, b, relation, weight, reason, _known(codec.from_utc(at))) for a, b, relation, weight, reason, at in rows]
 
+    def contradictions(self, tenant: str) -> list[tuple[str, str]]:
+        """Pairs of facts of the tenant that contradict each other, sorted."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT from_id, to_id FROM edges WHERE tenant_id = ? AND relation = 'contradicts' ORDER BY ALL", [checked_tenant(tenant)]
+            ).fetchall()
+        return [(row[0], row[1]) for row in rows]
+
     # --- testimony ---
 
     def state_for(self, tenant: str, fact_ids: Iterable[str]) -> State:
