@@ -135,7 +135,7 @@ def test_another_tenant_reads_nothing(shared: Shared, tmp_path: Path, reach: Cal
         lambda m, fact_id, run_id: m.pin(fact_id, True),
         lambda m, fact_id, run_id: m.pin(fact_id, False),
         lambda m, fact_id, run_id: m.restore(fact_id),
-        lambda m, fact_id, run_id: m.retracted(fact_id),
+        lambda m, fact_id, run_id: m.restorable(fact_id),
         lambda m, fact_id, run_id: m.forget(run=run_id),
         lambda m, fact_id, run_id: m.forget(run="s1"),
     ],
@@ -223,7 +223,7 @@ def test_asking_writes_nothing(memory: Memory) -> None:
         lambda m: m.edit("f1:00", "New words."),
         lambda m: m.pin("f1:00", True),
         lambda m: m.fact("f1:00"),
-        lambda m: m.retracted("f1:00"),
+        lambda m: m.restorable("f1:00"),
         lambda m: m.forget(run="s1"),
         lambda m: m.verify(),
     ],
@@ -321,7 +321,7 @@ def test_a_retracted_fact_stays_away(memory: Memory) -> None:
     assert "python -m pytest" not in " ".join(contents(memory)) + ask(memory).text + exported(memory).replace('"run"', "")
     with pytest.raises(InputError):
         memory.fact(fact.fact_id)
-    assert memory.retracted(fact.fact_id[3:9]) == fact.fact_id
+    assert memory.restorable(fact.fact_id[3:9]) == fact.fact_id
 
     memory.restore(fact.fact_id)
 
@@ -334,7 +334,7 @@ def test_restoring_needs_a_name(memory: Memory) -> None:
     memory.retract(id_of(memory, "make lint"), "")
     for prefix in ("", " ", "f1:", "f1:zzz"):
         with pytest.raises(InputError):
-            memory.retracted(prefix)
+            memory.restorable(prefix)
 
 
 def test_an_edited_wording_stays(memory: Memory) -> None:

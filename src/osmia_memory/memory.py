@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from osmia_memory import render, retrieve, similarity
 from osmia_memory.config import Settings
 from osmia_memory.errors import InputError, RowError, StoreError, TenantError
-from osmia_memory.models import Fact, Outcome, Query, Ranked, Skip, TaskType
+from osmia_memory.models import Edge, Fact, Outcome, Query, Ranked, Skip, TaskType
 from osmia_memory.store.fact_store import FactStore
 
 if TYPE_CHECKING:  # a query does not pay for reading transcripts
     from osmia_memory.digest import Digest
     from osmia_memory.model_pass import ModelPass
     from osmia_memory.pipeline import RunReport
+    from osmia_memory.store.reading import Change
     from osmia_memory.transcripts.read import ReadOptions
 
 _LOAD_WHOLE = 3000  # facts of the query's owners up to which all are ranked; of more, the best lexical matches
 _SHORTLIST = 600
 _LATEST = 300
 _PAID_FOR_SECONDS = 60.0
+MAX_DEPTH = 4  # steps of a walk along links
 
 
 class Block(NamedTuple):
@@ -42,6 +44,14 @@ class _Found(NamedTuple):
     statistics: retrieve.Statistics | None  # None: `facts` are all
     words: set[str]  # terms of the task that occur in the repository's runs
     contradictions: list[tuple[str, str]]
+
+
+class Related(NamedTuple):
+    """A fact that a link leads to, and how many steps away it is."""
+
+    step: int
+    edge: Edge
+    fact: Fact
 
 
 class ImportReport(NamedTuple):
@@ -173,6 +183,20 @@ class Memory:
         self._check_store(fact_id)
         self.store.restore(self.tenant, fact_id, at=self.clock())
 
+    def undo(self, change_id: int | None = None) -> "Change":
+        """Take back one change by hand or by a model (None: the latest); the store is then as before it. Returns the change.
+
+        Raises:
+            InputError: no such change, or one whose text is gone for good.
+        """
+        if not self._has_store():
+            raise InputError(f"there is no store at `{self.store_path}`, so nothing to take back")
+        return self.store.undo(self.tenant, change_id, at=self.clock())
+
+    def changes(self, limit: int | None = 20) -> "list[Change]":
+        """What people and models changed, latest first."""
+        return self.store.changes(self.tenant, limit) if self._has_store() else []
+
     def edit(self, fact_id: str, content: str) -> str:
         """Reword a fact; later runs do not change the wording back. Returns the wording as stored, without secrets."""
         self._check_store(fact_id)
@@ -273,8 +297,8 @@ class Memory:
             raise InputError(f"tenant {self.tenant!r} has no fact {prefix!r} in `{self.store_path}`; `osmia-memory list` shows the ids")
         return fact
 
-    def retracted(self, prefix: str) -> str:
-        """Id of the retracted fact that begins so, with or without its tag.
+    def restorable(self, prefix: str) -> str:
+        """Id of the retracted or superseded fact that begins so, with or without its tag.
 
         Raises:
             InputError: none, or more than one.
@@ -283,8 +307,12 @@ class Memory:
         ids = (
             [i for i in self.store.tombstones(self.tenant) if i.removeprefix("f1:").startswith(bare)] if bare and self._has_store() else []
         )
+        if not ids and self._has_store():
+            found = self.store.facts_by_id(self.tenant, [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")])
+            ids = [f.fact_id for f in found if f.superseded_by is not None]
         if len(ids) != 1:
-            raise InputError(f"{len(ids)} retracted facts begin with {prefix!r}" + (f": {', '.join(sorted(ids)[:4])}" if ids else ""))
+            named = f": {', '.join(sorted(ids)[:4])}" if ids else ""
+            raise InputError(f"{len(ids)} retracted or superseded facts begin with {prefix!r}{named}")
         return ids[0]
 
     def testimony(self, fact_id: str) -> list[dict[str, Any]]:
@@ -314,6 +342,31 @@ class Memory:
             }
             for w in witnesses
         ]
+
+    def related(self, fact_id: str, depth: int = 2) -> list[Related]:
+        """What typed links lead to from a fact within `depth` steps (1 to 4), nearest first; superseded facts too.
+
+        Raises:
+            InputError: `depth` is out of range.
+        """
+        if not 1 <= depth <= MAX_DEPTH:
+            raise InputError(f"`depth` is {depth}; a walk takes 1 to {MAX_DEPTH} steps")
+        found: list[Related] = []
+        seen, frontier = {fact_id}, {fact_id}
+        with self.store.session() as s:
+            for step in range(1, depth + 1):
+                links = s.edges(self.tenant, frontier)
+                ends = {end for e in links for end in (e.from_id, e.to_id)}
+                facts = {f.fact_id: f for f in s.facts_by_id(self.tenant, sorted(ends - seen))}
+                told = [Related(step, e, facts[other]) for e in links for other in (e.from_id, e.to_id) if other in facts]
+                found += sorted(told, key=lambda r: (r.edge.created_at, r.fact.fact_id))
+                frontier, seen = set(facts), seen | set(facts)
+        return found
+
+    def history(self, fact_id: str) -> list[Related]:
+        """What a fact superseded, was superseded by or is disputed by, step by step, oldest first."""
+        found = [r for r in self.related(fact_id, MAX_DEPTH) if r.edge.relation != "relates_to"] if self._has_store() else []
+        return sorted(found, key=lambda r: (r.fact.valid_from, r.fact.fact_id))
 
     # --- rows ---------------------------------------------------------------------------------------------------------------
 

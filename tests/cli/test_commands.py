@@ -371,7 +371,7 @@ def test_standard_input_is_read(folder: Path) -> None:
         (1, ["show", "f1:unknown"], "has no fact"),
         (1, ["explain", ""], "has no fact"),
         (1, ["retract", "f1:unknown"], "has no fact"),
-        (1, ["restore", "f1:unknown"], "0 retracted facts"),
+        (1, ["restore", "f1:unknown"], "0 retracted or superseded facts"),
         (1, ["forget", "--run", "unknown"], "has no run"),
         (1, ["verify"], "there is no store"),
         (1, ["export", "--out", "missing/folder/out.jsonl"], "cannot write"),

@@ -1,6 +1,7 @@
-"""Commands that only read: `query`, `list`, `show`, `stats`, `explain`."""
+"""Commands that only read: `query`, `list`, `show`, `explain`, `related`, `stats`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -8,7 +9,8 @@ import typer
 
 from osmia_memory.cli import context
 from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, TenantOption
-from osmia_memory.models import FactKind, TaskType
+from osmia_memory.memory import Related
+from osmia_memory.models import Edge, Fact, FactKind, TaskType
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Id of a fact, or the beginning of one that is unique.")]
 
@@ -19,6 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command("list")(list_facts)
     app.command()(show)
     app.command()(explain)
+    app.command()(related)
     app.command()(stats)
 
 
@@ -166,15 +169,17 @@ def show(
 def explain(
     fact: FactArgument, as_json: JsonOption = False, store: StoreOption = None, tenant: TenantOption = None, config: ConfigOption = None
 ) -> None:
-    """Why a fact is believed: every run that said it, with its quotes and where they stand.
+    """Why a fact is believed: every run that said it, with its quotes and where they stand, and what it replaced or was replaced by.
 
     Example: osmia-memory explain f1:3a0c5e
     """
     s = context.session(store, tenant, config, None)
     found = s.memory.fact(fact)
     testimony = s.memory.testimony(found.fact_id)
+    history = s.memory.history(found.fact_id)
     if as_json:
-        context.show_json({"fact": fact_row(found), "witnesses": testimony})
+        links = [{"step": r.step, **_edge_row(r.edge), "fact": fact_row(r.fact)} for r in history]
+        context.show_json({"fact": fact_row(found), "witnesses": testimony, "history": links})
         return
     print(
         f"{found.content}\n  {found.fact_kind} of {found.owner}, confidence {found.confidence:.2f} from {found.runs} independent run{'s' * (found.runs != 1)}, rule {found.source}"
@@ -185,6 +190,44 @@ def explain(
         print(f"\n  {witness['observed_at']:%Y-%m-%d %H:%M} {where}")
         for e in witness["evidence"]:
             print(f"    record {e['record']}: {e['quote']!r}" + (" (refutes)" if e["polarity"] == "refutes" else ""))
+    if history:
+        print("\n  history, oldest first:")
+    for fact_there in sorted({found, *(r.fact for r in history)}, key=lambda f: (f.valid_from, f.fact_id)) if history else ():
+        _print_step(fact_there, found, history)
+
+
+def _print_step(fact: Fact, asked: Fact, history: Sequence[Related]) -> None:
+    mark = "*" if fact.fact_id == asked.fact_id else " "
+    state = f", superseded by {fact.superseded_by}" if fact.superseded_by else ""
+    print(f"  {mark} {fact.valid_from:%Y-%m-%d} to {fact.last_seen:%Y-%m-%d}  {fact.fact_id}  {fact.content} ({fact.runs} runs{state})")
+    for edge in sorted({r.edge for r in history if r.edge.from_id == fact.fact_id}, key=lambda e: e.to_id):
+        print(f"      {edge.relation} {edge.to_id}: {edge.reason}")
+
+
+def _edge_row(edge: Edge) -> dict[str, Any]:
+    return {"from": edge.from_id, "to": edge.to_id, "relation": edge.relation, "weight": edge.weight, "reason": edge.reason}
+
+
+def related(
+    fact: FactArgument,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="Steps along links.")] = 2,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Walk the typed links from a fact: what relates to it, contradicts it, supersedes it.
+
+    Example: osmia-memory related f1:3a0c5e --depth 3
+    """
+    s = context.session(store, tenant, config, None)
+    found = s.memory.related(s.memory.fact(fact).fact_id, depth)
+    if as_json:
+        context.show_json([{"step": r.step, **_edge_row(r.edge), "fact": fact_row(r.fact)} for r in found])
+        return
+    for r in found:
+        arrow = "->" if r.edge.to_id == r.fact.fact_id else "<-"
+        print(f"{'  ' * r.step}{arrow} {r.edge.relation}  {r.fact.fact_id}  {r.fact.content}  ({r.edge.reason})")
 
 
 def stats(

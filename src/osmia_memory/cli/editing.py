@@ -1,4 +1,4 @@
-"""Commands by which people overrule what was extracted: `retract`, `restore`, `edit`, `pin`, `unpin`, `forget`."""
+"""Commands by which people overrule what was extracted: `retract`, `restore`, `edit`, `pin`, `unpin`, `undo`, `changes`, `forget`."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (retract, restore, edit, pin, unpin, forget):
+    for command in (retract, restore, edit, pin, unpin, undo, changes, forget):
         app.command()(command)
 
 
@@ -47,12 +47,12 @@ def restore(
     config: ConfigOption = None,
     now: NowOption = None,
 ) -> None:
-    """Undo a retraction: the fact and its evidence are back as they were.
+    """Bring back a retracted or superseded fact with its evidence; what superseded it will not do so again.
 
     Example: osmia-memory restore f1:3a0c5e
     """
     s = context.session(store, tenant, config, now)
-    fact_id = s.memory.retracted(fact)
+    fact_id = s.memory.restorable(fact)
     if not dry_run:
         s.memory.restore(fact_id)
     _said("restored", fact_id, "", dry_run, as_json)
@@ -119,6 +119,46 @@ def _pin(fact: str, pinned: bool, dry_run: bool, as_json: bool, s: context.Sessi
     if not dry_run:
         s.memory.pin(found.fact_id, pinned)
     _said("pinned" if pinned else "unpinned", found.fact_id, found.content, dry_run, as_json)
+
+
+def undo(
+    change: Annotated[int | None, typer.Argument(help="Number of the change, as `changes` lists it; the latest if left out.")] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+    now: NowOption = None,
+) -> None:
+    """Take back a change that a person or a model made: a retraction, restoration, wording, pin, or links that a model named.
+
+    Example: osmia-memory undo 17
+    """
+    s = context.session(store, tenant, config, now)
+    done = s.memory.undo(change)
+    if as_json:
+        context.show_json({"action": "undone", "change": done.change_id, "what": done.what, "subject": done.subject})
+    else:
+        print(f"taken back: change {done.change_id}, {done.what} of {done.subject}")
+
+
+def changes(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, latest first.")] = 20,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """What people and models changed, latest first; `undo` takes a change back.
+
+    Example: osmia-memory changes --limit 5
+    """
+    s = context.session(store, tenant, config, None)
+    found = s.memory.changes(limit)
+    if as_json:
+        context.show_json([c._asdict() for c in found])
+        return
+    for c in found:
+        print(f"{c.change_id:>6}  {c.at:%Y-%m-%d %H:%M}  {c.what:<14} {c.subject}")
 
 
 def forget(

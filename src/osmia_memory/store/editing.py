@@ -55,10 +55,7 @@ class Editing(Operations):
         whose = checked_tenant(tenant)
         with self._writing() as connection:
             the_fact(connection, whose, fact_id, "f.no")
-            moment = codec.to_utc(at or datetime.now(UTC))
-            linked = relating.neighbours(connection, whose, [fact_id])
-            connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?, ?)", [fact_id, whose, codec.storable(reason), moment])
-            relating.release(connection, whose, fact_id, linked)
+            bury(connection, whose, fact_id, reason, at or datetime.now(UTC))
             journal(connection, whose, "retract", fact_id, {}, at, who)
 
     def restore(self, tenant: str, fact_id: str, *, at: datetime | None = None, who: str = "") -> None:
@@ -66,8 +63,9 @@ class Editing(Operations):
         whose = checked_tenant(tenant)
         with self._writing() as connection:
             no, superseded_by, valid_to = the_fact(connection, whose, fact_id, "f.no, f.superseded_by, f.valid_to")
-            retracted = connection.execute("DELETE FROM tombstones WHERE fact_id = ? RETURNING fact_id", [fact_id]).fetchall()
+            retracted = connection.execute("DELETE FROM tombstones WHERE fact_id = ? RETURNING reason", [fact_id]).fetchall()
             before: dict[str, Any] = {"retracted": bool(retracted), "superseded_by": superseded_by, "valid_to": valid_to}
+            before |= {"reason": retracted[0][0]} if retracted else {}
             if not retracted and superseded_by is not None:
                 before["apart"] = relating.keep_apart(connection, whose, fact_id, codec.to_utc(at or datetime.now(UTC)))
                 connection.execute("UPDATE facts SET superseded_by = NULL, valid_to = NULL WHERE fact_id = ?", [fact_id])
@@ -84,8 +82,7 @@ class Editing(Operations):
             raise InputError("the new content is empty; `retract` takes a fact away")
         with self._writing() as connection:
             no, before = the_fact(connection, whose, fact_id, "f.no, f.edited")
-            connection.execute("UPDATE facts SET edited = ? WHERE no = ?", [None if content is None else codec.storable(content), no])
-            _index_again(connection, no)
+            reword(connection, no, content)
             journal(connection, whose, "edit", fact_id, {"was_edited": before is not None}, at, who)
 
     def link(self, tenant: str, edges: Iterable[Edge]) -> int:
@@ -101,6 +98,19 @@ class Editing(Operations):
         """Remove links, compared by their ends and relation."""
         with self._writing() as connection:
             _cut(connection, checked_tenant(tenant), [(e.from_id, e.to_id, e.relation) for e in edges])
+
+
+def bury(connection: Connection, tenant: str, fact_id: str, reason: str, at: datetime) -> None:
+    """Put a tombstone on a fact, and let go of what it had superseded or disputed."""
+    linked = relating.neighbours(connection, tenant, [fact_id])
+    connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?, ?)", [fact_id, tenant, codec.storable(reason), codec.to_utc(at)])
+    relating.release(connection, tenant, fact_id, linked)
+
+
+def reword(connection: Connection, no: int, content: str | None) -> None:
+    """Show the fact with this row number in other words; None: in those of its witnesses."""
+    connection.execute("UPDATE facts SET edited = ? WHERE no = ?", [None if content is None else codec.storable(content), no])
+    _index_again(connection, no)
 
 
 def write_edges(connection: Connection, tenant: str, edges: Iterable[Edge]) -> int:

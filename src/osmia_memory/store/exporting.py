@@ -108,11 +108,12 @@ def snapshot(connection: Connection, tenant: str, *, label: str | None, recorded
     for k in known:
         found += evidence_rows(k, plain, tenant=label)
     exported = {k.fact.fact_id for k in known} | set(runs)
-    for from_id, to_id, relation, weight, reason, at in connection.execute(
-        "SELECT from_id, to_id, relation, weight, reason, created_at FROM edges WHERE tenant_id = ? ORDER BY ALL", [tenant]
+    for from_id, to_id, relation, weight, reason, at, made_by in connection.execute(
+        "SELECT from_id, to_id, relation, weight, reason, created_at, made_by FROM edges WHERE tenant_id = ? ORDER BY ALL", [tenant]
     ).fetchall():
         if from_id in exported and to_id in exported:  # not to a fact that was retracted
             edge = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight, "reason": reason, "created_at": at}
+            edge |= {"made_by": made_by} if made_by != "hand" else {}
             found.append(rows.EdgeRow(**edge if label is None else {**edge, "tenant_id": label}))
     for (body,) in connection.execute(
         "SELECT body FROM imported_statistics WHERE tenant_id = ? ORDER BY kind DESC, row_key", [tenant]

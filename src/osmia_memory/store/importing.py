@@ -73,6 +73,8 @@ def connect(tenant: str, given: Iterable[rows.Row], *, at: datetime, known_runs:
     for missing in quotes:
         raise RowError(f"evidence names the fact {missing!r}, but no fact row of this file has that `fact_id`")
     for edge in by_type[rows.EdgeRow]:
+        if edge.made_by == "code":
+            continue
         from_id, to_id = (found.new_ids.get(end, end) for end in (edge.from_id, edge.to_id))
         found.edges.append(Edge(from_id, to_id, edge.relation, edge.weight, edge.reason, edge.created_at or at))
     found.statistics = [*by_type[rows.PatternRow], *by_type[rows.EngineProfileRow]]

@@ -148,6 +148,7 @@ class EdgeRow(_Model):
     weight: float = 1.0
     reason: str = ""
     created_at: Time | None = None
+    made_by: Literal["code", "hand"] = "hand"  # what code links follows from the facts and is worked out anew on import
 
 
 class PatternRow(_Model):
