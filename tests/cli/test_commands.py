@@ -81,8 +81,8 @@ def test_every_example_runs(command: str, folder: Path, store: Path, demo_runs: 
     shutil.copy(store, folder / "memory.duckdb")
     (folder / "facts.jsonl").write_bytes(FACT)
     memory, fact_id = Memory(store, "ticketing"), a_fact_id(store)
-    if command == "restore":
-        memory.retract(fact_id, "to be restored")
+    if command in ("restore", "undo"):
+        memory.retract(fact_id, "to be taken back")
     line = example(command).replace("f1:3a0c5e", fact_id[:12])
     line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", memory.store.runs("ticketing")[0].session_id, line)
     if line.startswith("echo "):

@@ -131,7 +131,7 @@ def undo(
 ) -> None:
     """Take back a change that a person or a model made: a retraction, restoration, wording, pin, or links that a model named.
 
-    Example: osmia-memory undo 17
+    Example: osmia-memory undo
     """
     s = context.session(store, tenant, config, now)
     done = s.memory.undo(change)
