@@ -158,6 +158,24 @@ class Memory:
         patient = FactStore(self.store_path, lock_wait_seconds=max(_PAID_FOR_SECONDS, self.settings.lock_wait_seconds))
         return propose(pipeline.store_runs(items, patient, self.clock, self.tenant), model_pass, patient, self.clock, redact)
 
+    def order_commits(self, checkout: Path, repo: str | None = None) -> int:
+        """Learn from a checkout which of the commits that runs began at come before which; later facts are then those of later commits.
+
+        `repo` is the key of its repository, by default the one that its remote tells. Returns how many pairs are new.
+
+        Raises:
+            InputError: no checkout, or nobody can say of which repository.
+        """
+        from osmia_memory import commits
+        from osmia_memory.transcripts import repo_key
+
+        key = repo or repo_key.from_cwd(str(checkout.resolve()))
+        if key is None:
+            raise InputError(f"`{checkout}` has no remote that names its repository; give --repo as well")
+        known = self.store.commits(self.tenant, key) if self._has_store() else []
+        found = commits.ancestors(checkout, known)
+        return self.store.order_commits(self.tenant, key, found) if found else 0
+
     def _mask_key(self, asks_store: bool) -> bytes:
         if self.mask_key is not None:
             return self.mask_key

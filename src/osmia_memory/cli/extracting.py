@@ -33,6 +33,9 @@ def extract(
     workers: Annotated[
         int | None, typer.Option("--workers", min=0, max=16, help="Processes that help with large batches; as many as are idle by default.")
     ] = None,
+    git: Annotated[
+        Path | None, typer.Option("--git", help="A checkout of the repository: facts are then ordered by commits rather than by the clock.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be stored; write nothing.")] = False,
     as_json: JsonOption = False,
     strict: StrictOption = False,
@@ -104,6 +107,8 @@ def extract(
     elif sends is not None:
         by_model.say(options.model or "")
         _say_replies(asking)
+    if git is not None and not dry_run:
+        context.say(f"{s.memory.order_commits(git, repo)} pairs of commits put in order by `{git}`")
     if totals.runs == 0:
         raise InputError(f"no run could be read from {', '.join(paths)}; see the skips above")
     if strict and (totals.skipped or by_model.partial):

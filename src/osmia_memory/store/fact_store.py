@@ -18,6 +18,7 @@ from osmia_memory.store.ledger import Ledger
 from osmia_memory.store.lexical import Searching
 from osmia_memory.store.operations import Connection, checked_tenant, of_tenant
 from osmia_memory.store.reading import Reading
+from osmia_memory.store.relating import Relating
 from osmia_memory.store.undoing import Undoing
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from osmia_memory.store.rows import Row
 
 
-class _AllOperations(Reading, Searching, Applying, Editing, Undoing, Checking, Ledger):
+class _AllOperations(Reading, Searching, Applying, Editing, Relating, Undoing, Checking, Ledger):
     """Every operation, wherever its connection comes from."""
 
 

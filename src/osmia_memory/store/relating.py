@@ -5,7 +5,7 @@ those are ever taken back here.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from osmia_memory import relations, slots
 from osmia_memory.folding import fold
 from osmia_memory.models import Fact, TaskRun, Witness
 from osmia_memory.store import codec
-from osmia_memory.store.operations import HELD, Connection, insert, owner_key
+from osmia_memory.store.operations import HELD, Connection, Operations, checked_tenant, insert, owner_key
 from osmia_memory.store.reading import witnesses_of
 
 BY_CODE, BY_MODEL, BY_HAND = "code", "model", "hand"
@@ -141,6 +141,36 @@ def remove_pairs(connection: Connection, tenant: str, kind: str, pairs: Iterable
     connection.execute(
         "DELETE FROM pairs WHERE tenant_id = ? AND kind = ? AND [one, other] IN (SELECT unnest(?::VARCHAR[][]))", [tenant, kind, wanted]
     )
+
+
+class Relating(Operations):
+    """What is known of the order of commits."""
+
+    def commits(self, tenant: str, repo: str) -> list[str]:
+        """The commits that runs of this repository began at, sorted."""
+        return sorted({run.base_commit for run in self._runs_of(tenant, repo) if run.base_commit})
+
+    def _runs_of(self, tenant: str, repo: str) -> list[TaskRun]:
+        columns = ", ".join(codec.RUN_COLUMNS)
+        with self._reading() as connection:
+            rows = connection.execute(
+                f"SELECT {columns} FROM runs WHERE tenant_id = ? AND repo = ?", [checked_tenant(tenant), codec.storable(repo)]
+            ).fetchall()
+        return [codec.run(row) for row in rows]
+
+    def order_commits(self, tenant: str, repo: str, ancestors: Mapping[str, Collection[str]]) -> int:
+        """Record which commits come before which (commit -> its ancestors), and settle the repository's facts by it. Returns new pairs."""
+        whose = checked_tenant(tenant)
+        with self._writing() as connection:
+            known = {tuple(row) for row in connection.execute("SELECT newer, older FROM ancestry WHERE tenant_id = ?", [whose]).fetchall()}
+            new = sorted({(newer, older) for newer, before in ancestors.items() for older in before} - known)
+            if new:
+                insert(connection, "ancestry", {"tenant_id": "VARCHAR", "newer": "VARCHAR", "older": "VARCHAR"}, [(whose, *p) for p in new])
+                rows = connection.execute(
+                    "SELECT no FROM facts WHERE tenant_id = ? AND scope = 'repo' AND owner = ?", [whose, codec.storable(repo)]
+                ).fetchall()
+                settle(connection, whose, [row[0] for row in rows])
+        return len(new)
 
 
 def rules(connection: Connection, tenant: str, runs: Mapping[str, TaskRun]) -> relations.Rules:
