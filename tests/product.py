@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
+
 from osmia_memory.cli.app import main
 from osmia_memory.memory import Memory
 from osmia_memory.models import Skip
@@ -165,3 +167,10 @@ def osmia_process(*arguments: str | Path, stdin: bytes = b"", cwd: Path | None =
     clean = {k: v for k, v in os.environ.items() if not k.startswith("OSMIA_")}
     done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env={**clean, **environment}, timeout=60, check=False)
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def everything_in(path: Path) -> bytes:
+    """Every value of every table, uncompressed: DuckDB may pack what a search of the file's bytes would miss."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        tables = [row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        return "\n".join(str(row) for table in tables for row in connection.execute(f'SELECT * FROM "{table}"').fetchall()).encode()

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -103,7 +104,7 @@ class Memory:
         """The store, opened for each operation and let go of."""
         return FactStore(self.store_path, lock_wait_seconds=self.settings.lock_wait_seconds)
 
-    def _has_store(self) -> bool:
+    def has_store(self) -> bool:
         """Whether there is anything at the store's path: asking and deciding create no file."""
         try:
             return self.store_path.exists()
@@ -137,7 +138,7 @@ class Memory:
         from osmia_memory.workers import digests
 
         keep = keep_transcripts or model_pass is not None
-        asks_store = not dry_run or (keep and self._has_store())  # an estimate is to know what is answered already
+        asks_store = not dry_run or (keep and self.has_store())  # an estimate is to know what is answered already
         options = self._options(self._mask_key(asks_store), repo, engine, outcome, at)
         stored = {} if dry_run else self.store.run_versions(self.tenant)
         # What the rules know may have parts that no model has read.
@@ -172,7 +173,7 @@ class Memory:
         key = repo or repo_key.from_cwd(str(checkout.resolve()))
         if key is None:
             raise InputError(f"`{checkout}` has no remote that names its repository; give --repo as well")
-        known = self.store.commits(self.tenant, key) if self._has_store() else []
+        known = self.store.commits(self.tenant, key) if self.has_store() else []
         found = commits.ancestors(checkout, known)
         return self.store.order_commits(self.tenant, key, found) if found else 0
 
@@ -207,13 +208,13 @@ class Memory:
         Raises:
             InputError: no such change, or one whose text is gone for good.
         """
-        if not self._has_store():
+        if not self.has_store():
             raise InputError(f"there is no store at `{self.store_path}`, so nothing to take back")
         return self.store.undo(self.tenant, change_id, at=self.clock())
 
     def changes(self, limit: int | None = 20) -> "list[Change]":
         """What people and models changed, latest first."""
-        return self.store.changes(self.tenant, limit) if self._has_store() else []
+        return self.store.changes(self.tenant, limit) if self.has_store() else []
 
     def edit(self, fact_id: str, content: str) -> str:
         """Reword a fact; later runs do not change the wording back. Returns the wording as stored, without secrets."""
@@ -228,8 +229,39 @@ class Memory:
         (self.store.pin if pinned else self.store.unpin)(self.tenant, fact_id, at=self.clock())
 
     def _check_store(self, fact_id: str) -> None:
-        if not self._has_store():
+        if not self.has_store():
             raise InputError(f"tenant {self.tenant!r} has no fact {fact_id!r}: there is no store at `{self.store_path}`")
+
+    @contextmanager
+    def at(self, *, as_of: datetime | None = None, known_at: datetime | None = None) -> "Iterator[Memory]":
+        """This memory as it was: a copy that holds only what had been observed by `as_of` and recorded by `known_at`, for reading.
+
+        Its clock stands at the earlier of the two, and everything it answers is folded, settled and decayed as of then. Without either
+        it is this memory itself.
+
+        Raises:
+            InputError: a time without a zone.
+        """
+        if as_of is None and known_at is None:
+            yield self
+            return
+        for name, moment in (("as_of", as_of), ("known_at", known_at)):
+            if moment is not None and moment.tzinfo is None:
+                raise InputError(f"`{name}` is {moment!r}, without a zone; give a timezone-aware time")
+        import tempfile
+
+        from osmia_memory import past, reconcile
+
+        wanted = past.Moment(as_of, known_at)
+        limit = wanted.limit
+        assert limit is not None
+        with tempfile.TemporaryDirectory(prefix="osmia-memory-") as folder:
+            copy = replace(self, store_path=Path(folder) / "past.duckdb", clock=lambda: limit)
+            if self.has_store():
+                given = self.store.rows_with_times(self.tenant, retracted_after=known_at)
+                left = past.until(given, wanted, self.store.changes(self.tenant))
+                copy.store.import_rows(self.tenant, left, reconcile.refold(self.tenant), recorded_at=limit)
+            yield copy
 
     # --- asking -----------------------------------------------------------------------------------------------------------
 
@@ -246,7 +278,7 @@ class Memory:
     ) -> Block:
         """The block for a new task; the empty string if nothing that is known belongs to it. Only reads."""
         query = Query(self.tenant, task, repo, engine, task_type)
-        if not self._has_store():
+        if not self.has_store():
             return Block("", (), known=False)
         known, facts, statistics, known_terms, contradictions = self._candidates(query)
         ranked = retrieve.rank(
@@ -293,7 +325,7 @@ class Memory:
 
         `engine` alone: the facts about that engine; with `repo`: those of the repository that runs of that engine support.
         """
-        if not self._has_store():
+        if not self.has_store():
             return []
         owners = [("repo", repo)] if repo else [("engine", engine)] if engine else None
         found = [f for f in self.store.facts(self.tenant, owners) if f.runs >= min_runs and kind in (None, f.fact_kind)]
@@ -307,10 +339,12 @@ class Memory:
         Raises:
             InputError: none, or more than one.
         """
-        ids = [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")] if self._has_store() else []
+        ids = [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")] if self.has_store() else []
         if len(ids) > 1:
             raise InputError(f"{prefix!r} is the beginning of {len(ids)} facts: {', '.join(ids[:4])}; give more of the id")
         fact = self.store.fact(self.tenant, ids[0]) if ids else None
+        if fact is None and self.has_store() and (pruned := self.store.pruned(self.tenant, prefix)):
+            raise InputError(f"{pruned[0]} was pruned at {pruned[1]:%Y-%m-%d}, and its text is gone; new evidence brings it back")
         if fact is None:
             raise InputError(f"tenant {self.tenant!r} has no fact {prefix!r} in `{self.store_path}`; `osmia-memory list` shows the ids")
         return fact
@@ -322,10 +356,8 @@ class Memory:
             InputError: none, or more than one.
         """
         bare = prefix.strip().removeprefix("f1:")
-        ids = (
-            [i for i in self.store.tombstones(self.tenant) if i.removeprefix("f1:").startswith(bare)] if bare and self._has_store() else []
-        )
-        if not ids and self._has_store():
+        ids = [i for i in self.store.tombstones(self.tenant) if i.removeprefix("f1:").startswith(bare)] if bare and self.has_store() else []
+        if not ids and self.has_store():
             found = self.store.facts_by_id(self.tenant, [i for i in self.store.find(self.tenant, prefix) if i.startswith("f1:")])
             ids = [f.fact_id for f in found if f.superseded_by is not None]
         if len(ids) != 1:
@@ -383,7 +415,7 @@ class Memory:
 
     def history(self, fact_id: str) -> list[Related]:
         """What a fact superseded, was superseded by or is disputed by, step by step, oldest first."""
-        found = [r for r in self.related(fact_id, MAX_DEPTH) if r.edge.relation != "relates_to"] if self._has_store() else []
+        found = [r for r in self.related(fact_id, MAX_DEPTH) if r.edge.relation != "relates_to"] if self.has_store() else []
         return sorted(found, key=lambda r: (r.fact.valid_from, r.fact.fact_id))
 
     # --- rows ---------------------------------------------------------------------------------------------------------------
@@ -428,7 +460,7 @@ class Memory:
         """
         from osmia_memory.store import rows
 
-        if not self._has_store():
+        if not self.has_store():
             return
         ids: set[str | None] = set()  # runs and facts come before the evidence and links that name them
         for row in self.store.export_rows(self.tenant, recorded=recorded):
@@ -459,7 +491,7 @@ class Memory:
 
         if (run is None) == (repo is None):
             raise InputError(f"give exactly one of `run` and `repo` to forget, got run={run!r} and repo={repo!r}")
-        there = self._has_store()
+        there = self.has_store()
         runs = self.store.runs(self.tenant, repo) if there else []
         if run is not None:
             runs = [r for r in runs if run in (r.run_id, r.session_id)]
@@ -485,7 +517,7 @@ class Memory:
         """What does not hold together in the store, all tenants; empty for a sound one."""
         from osmia_memory import reconcile
 
-        if not self._has_store():
+        if not self.has_store():
             raise InputError(f"there is no store at `{self.store_path}`; `osmia-memory extract` makes one")
         return [" ".join(map(str, problem)) for problem in self.store.verify(reconcile.refold)]
 
@@ -499,4 +531,4 @@ class Memory:
         """Counts and rates over the stored runs: as `reporting.statistics`, all zero without a store."""
         from osmia_memory import reporting
 
-        return reporting.statistics(self.store if self._has_store() else None, self.tenant, self.facts(repo=repo), repo)
+        return reporting.statistics(self.store if self.has_store() else None, self.tenant, self.facts(repo=repo), repo)

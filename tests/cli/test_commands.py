@@ -271,6 +271,7 @@ def test_a_dry_run_writes_nothing(command: str, folder: Path, store: Path) -> No
         "restore": [retracted],
         "forget": ["--repo", DEMO_REPO],
         "import": ["facts.jsonl"],
+        "decay": [],
     }.get(command, [a_fact_id(store)])
     before = store.read_bytes()
     assert osmia(command, *arguments, "--dry-run").status == 0

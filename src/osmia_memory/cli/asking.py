@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from osmia_memory.cli import context
-from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, TenantOption
+from osmia_memory.cli.context import AsOfOption, ConfigOption, JsonOption, KnownAtOption, NowOption, StoreOption, TenantOption
 from osmia_memory.memory import Related
 from osmia_memory.models import Edge, Fact, FactKind, TaskType
 
@@ -41,6 +41,8 @@ def query(
     tenant: TenantOption = None,
     config: ConfigOption = None,
     now: NowOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """Print the Prior Knowledge block for a new task. Nothing known prints nothing and exits with 0.
 
@@ -49,15 +51,16 @@ def query(
     Only reads. An unknown repository is told apart from a known one without matches by "known" in --json.
     """
     s = context.session(store, tenant, config, now)
-    block = s.memory.prior_knowledge(
-        _text(task),
-        repo=repo,
-        engine=engine,
-        task_type=cast(TaskType | None, context.one_of(task_type, get_args(TaskType), "--task-type")),
-        max_facts=max_facts,
-        budget_tokens=budget,
-        provenance=provenance,
-    )
+    with context.at(s, as_of, known_at) as memory:
+        block = memory.prior_knowledge(
+            _text(task),
+            repo=repo,
+            engine=engine,
+            task_type=cast(TaskType | None, context.one_of(task_type, get_args(TaskType), "--task-type")),
+            max_facts=max_facts,
+            budget_tokens=budget,
+            provenance=provenance,
+        )
     if why:
         for ranked in block.facts:
             parts = ", ".join(f"{name} {value:.3f}" for name, value in ranked.parts.items())
@@ -129,6 +132,8 @@ def list_facts(
     store: StoreOption = None,
     tenant: TenantOption = None,
     config: ConfigOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """List stored facts, most supported and most recent first.
 
@@ -136,7 +141,8 @@ def list_facts(
     """
     s = context.session(store, tenant, config, None)
     kind = context.one_of(kind, get_args(FactKind), "--kind")
-    facts = s.memory.facts(repo=repo, engine=engine, kind=kind, min_runs=min_runs)
+    with context.at(s, as_of, known_at) as memory:
+        facts = memory.facts(repo=repo, engine=engine, kind=kind, min_runs=min_runs)
     for fact in facts[:limit]:
         if as_json:
             context.show_json(fact_row(fact))
@@ -149,15 +155,21 @@ def list_facts(
 
 
 def show(
-    fact: FactArgument, as_json: JsonOption = False, store: StoreOption = None, tenant: TenantOption = None, config: ConfigOption = None
+    fact: FactArgument,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """Show one fact with all its fields.
 
     Example: osmia-memory show f1:3a0c5e
     """
     s = context.session(store, tenant, config, None)
-    found = s.memory.fact(fact)
-    row = fact_row(found)
+    with context.at(s, as_of, known_at) as memory:
+        row = fact_row(memory.fact(fact))
     if as_json:
         context.show_json(row)
         return
@@ -167,16 +179,23 @@ def show(
 
 
 def explain(
-    fact: FactArgument, as_json: JsonOption = False, store: StoreOption = None, tenant: TenantOption = None, config: ConfigOption = None
+    fact: FactArgument,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """Why a fact is believed: every run that said it, with its quotes and where they stand, and what it replaced or was replaced by.
 
     Example: osmia-memory explain f1:3a0c5e
     """
     s = context.session(store, tenant, config, None)
-    found = s.memory.fact(fact)
-    testimony = s.memory.testimony(found.fact_id)
-    history = s.memory.history(found.fact_id)
+    with context.at(s, as_of, known_at) as memory:
+        found = memory.fact(fact)
+        testimony = memory.testimony(found.fact_id)
+        history = memory.history(found.fact_id)
     if as_json:
         links = [{"step": r.step, **_edge_row(r.edge), "fact": fact_row(r.fact)} for r in history]
         context.show_json({"fact": fact_row(found), "witnesses": testimony, "history": links})
@@ -215,13 +234,16 @@ def related(
     store: StoreOption = None,
     tenant: TenantOption = None,
     config: ConfigOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """Walk the typed links from a fact: what relates to it, contradicts it, supersedes it.
 
     Example: osmia-memory related f1:3a0c5e --depth 3
     """
     s = context.session(store, tenant, config, None)
-    found = s.memory.related(s.memory.fact(fact).fact_id, depth)
+    with context.at(s, as_of, known_at) as memory:
+        found = memory.related(memory.fact(fact).fact_id, depth)
     if as_json:
         context.show_json([{"step": r.step, **_edge_row(r.edge), "fact": fact_row(r.fact)} for r in found])
         return
@@ -238,13 +260,16 @@ def stats(
     store: StoreOption = None,
     tenant: TenantOption = None,
     config: ConfigOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """Counts, outcome rates, durations and costs over the stored runs, with sample counts and 95 % intervals.
 
     Example: osmia-memory stats --repo acme/shop --engines
     """
     s = context.session(store, tenant, config, None)
-    report = s.memory.statistics(repo=repo)
+    with context.at(s, as_of, known_at) as memory:
+        report = memory.statistics(repo=repo)
     if as_json:
         context.show_json({**report, "groups": [{**group._asdict(), "key": dict(group.key)} for group in report["groups"]]})
         return

@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -23,6 +24,10 @@ TenantOption = Annotated[
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="osmia-config.yaml to read. Else ./osmia-config.yaml if it is there.")]
 NowOption = Annotated[str | None, typer.Option("--now", help="The time to take for now, RFC 3339. Else OSMIA_MEMORY_NOW, the clock.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object (or one a line) instead of text.")]
+AsOfOption = Annotated[
+    str | None, typer.Option("--as-of", help="Answer with what had been observed by then (RFC 3339), and as if it were then.")
+]
+KnownAtOption = Annotated[str | None, typer.Option("--known-at", help="Answer with what the store had recorded by then (RFC 3339).")]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything was skipped.")]
 
 
@@ -56,6 +61,13 @@ def session(
         say(f"tenant: {chosen}")
     clock = clock_of(now, "--now") if now else clock_of(environment.get("OSMIA_MEMORY_NOW"), "OSMIA_MEMORY_NOW")
     return Session(Memory(path, chosen, settings, clock), settings, clock)
+
+
+def at(s: Session, as_of: str | None, known_at: str | None) -> AbstractContextManager[Memory]:
+    """The memory to read from: as it is, or as it was."""
+    return s.memory.at(
+        as_of=parse_time(as_of, "--as-of") if as_of else None, known_at=parse_time(known_at, "--known-at") if known_at else None
+    )
 
 
 def clock_of(text: str | None, option: str) -> Callable[[], datetime]:

@@ -1,4 +1,4 @@
-"""Commands that look after the store: `import`, `export`, `verify`, `doctor`, `redact`."""
+"""Commands that look after the store: `import`, `export`, `decay`, `verify`, `doctor`, `redact`."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from osmia_memory.cli import context
-from osmia_memory.cli.context import ConfigOption, JsonOption, NowOption, StoreOption, StrictOption, TenantOption
+from osmia_memory.cli.context import AsOfOption, ConfigOption, JsonOption, KnownAtOption, NowOption, StoreOption, StrictOption, TenantOption
 from osmia_memory.errors import InputError
 
 
@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("import")(import_rows)
     app.command()(export)
+    app.command()(decay)
     app.command()(verify)
     app.command()(doctor)
     app.command()(redact)
@@ -66,6 +67,8 @@ def export(
     store: StoreOption = None,
     tenant: TenantOption = None,
     config: ConfigOption = None,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
 ) -> None:
     """Export a tenant's knowledge as sorted, canonical JSONL that `import` takes.
 
@@ -73,12 +76,13 @@ def export(
     """
     del as_json  # the format is JSON anyway
     s = context.session(store, tenant, config, None)
-    lines = s.memory.export_rows(repo=repo, recorded=recorded)
-    if out is None:
-        for line in lines:
-            sys.stdout.write(line + "\n")
-        return
-    context.say(f"{_write_whole(out, lines)} rows written to {out}")
+    with context.at(s, as_of, known_at) as memory:
+        lines = memory.export_rows(repo=repo, recorded=recorded)
+        if out is None:
+            for line in lines:
+                sys.stdout.write(line + "\n")
+            return
+        context.say(f"{_write_whole(out, lines)} rows written to {out}")
 
 
 def _write_whole(out: Path, lines: Iterator[str]) -> int:
@@ -96,6 +100,32 @@ def _write_whole(out: Path, lines: Iterator[str]) -> int:
     finally:
         partial.unlink(missing_ok=True)
     return count
+
+
+def decay(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be pruned; write nothing.")] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    now: NowOption = None,
+) -> None:
+    """Prune what has faded, of all tenants: texts, quotes and index of facts below `prune_threshold` go for good. Pinned facts stay.
+
+    Example: osmia-memory decay --dry-run
+
+    Queries never prune; run this from cron. Confidence depends on evidence and time alone, not on how often this runs.
+    """
+    from osmia_memory.decaying import decay as run_pass
+
+    s = context.session(store, "decay", config, now)
+    if not s.memory.has_store():
+        raise InputError(f"there is no store at `{s.memory.store_path}`; `osmia-memory extract` makes one")
+    done = run_pass(s.memory.store, s.settings, s.now(), dry_run=dry_run)
+    if as_json:
+        context.show_json({**done._asdict(), "dry_run": dry_run})
+        return
+    told = ", ".join(f"{count} of {tenant}" for tenant, count in done.pruned.items()) or "none"
+    print(f"{'would prune' if dry_run else 'pruned'}: {told}")
 
 
 def verify(as_json: JsonOption = False, store: StoreOption = None, config: ConfigOption = None) -> None:

@@ -98,11 +98,13 @@ def _environment(run: TaskRun) -> dict[str, str]:
     return {f.name: value for f in fields(Environment) if (value := getattr(run.environment, f.name)) is not None}
 
 
-def snapshot(connection: Connection, tenant: str, *, label: str | None, recorded: bool) -> list[rows.Row]:
-    """All rows of one tenant, sorted. `label` is the tenant to write into them, if any."""
+def snapshot(
+    connection: Connection, tenant: str, *, label: str | None, recorded: bool, retracted_after: datetime | None = None
+) -> list[rows.Row]:
+    """All rows of one tenant, sorted. `label` is the tenant to write into them, if any; facts retracted after that time are among them."""
     runs = _stored_runs(connection, tenant)
     plain = {run_id: entry.run for run_id, entry in runs.items()}
-    known = _stored_facts(connection, tenant)
+    known = _stored_facts(connection, tenant, retracted_after)
     found: list[rows.Row] = [run_row(entry, tenant=label, recorded=recorded) for _, entry in sorted(runs.items())]
     found += [fact_row(k, tenant=label, recorded=recorded) for k in known]
     for k in known:
@@ -129,9 +131,12 @@ def _stored_runs(connection: Connection, tenant: str) -> dict[str, RunEntry]:
     return {row[3]: RunEntry(codec.run(row[3:]), tuple(row[0]), row[1], codec.from_utc(row[2])) for row in found}
 
 
-def _stored_facts(connection: Connection, tenant: str) -> list[_Known]:
-    from_table = f"FROM facts f WHERE f.tenant_id = ? AND {HELD} ORDER BY f.fact_id"
-    found = {row[0]: row[1:] for row in connection.execute(f"SELECT f.no, f.edited, {codec.TOLD_FACT} {from_table}", [tenant]).fetchall()}
+def _stored_facts(connection: Connection, tenant: str, retracted_after: datetime | None) -> list[_Known]:
+    held = f"({HELD} OR (f.pruned_at IS NULL AND f.fact_id IN (SELECT fact_id FROM tombstones WHERE retracted_at > $after)))"
+    from_table = f"FROM facts f WHERE f.tenant_id = $tenant AND {held} ORDER BY f.fact_id"
+    after = codec.to_utc(retracted_after)  # None: later than no time
+    selected = connection.execute(f"SELECT f.no, f.edited, {codec.TOLD_FACT} {from_table}", {"tenant": tenant, "after": after})
+    found = {row[0]: row[1:] for row in selected.fetchall()}
     told = witnesses_of(connection, {no: row[1] for no, row in found.items()})
     times: dict[int, dict[str, datetime]] = {}
     for no, run_id, at in connection.execute(

@@ -129,6 +129,15 @@ class FactStore(_AllOperations, Forgetting):
                 found += exporting.snapshot(session._connection, name, label=name, recorded=recorded)
         return found
 
+    def rows_with_times(self, tenant: str, *, retracted_after: datetime | None = None) -> "list[Row]":
+        """`export_rows` of one tenant with the times of recording; facts that were retracted after that time are among them."""
+        from osmia_memory.store import exporting
+
+        with self.session() as session:
+            return exporting.snapshot(
+                session._connection, checked_tenant(tenant), label=None, recorded=True, retracted_after=retracted_after
+            )
+
     def import_rows(self, tenant: str, given: "Iterable[Row]", fold: Fold, *, recorded_at: datetime) -> "Imported":
         """Add the knowledge of these rows (`rows.parse`) to the tenant, in one transaction. `fold` makes witnesses a fact.
 

@@ -117,6 +117,16 @@ class Reading(Operations):
             ).fetchall()
         return [row[0] for row in rows]
 
+    def pruned(self, tenant: str, prefix: str) -> tuple[str, datetime] | None:
+        """(id, when) of the pruned fact whose id begins so, with or without its tag; None for none or several."""
+        bare = codec.storable(prefix.strip().removeprefix("f1:"))
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT fact_id, pruned_at FROM facts WHERE tenant_id = ? AND pruned_at IS NOT NULL AND starts_with(split_part(fact_id, ':', 2), ?)",
+                [checked_tenant(tenant), bare],
+            ).fetchall()
+        return (rows[0][0], _known(codec.from_utc(rows[0][1]))) if bare and len(rows) == 1 else None
+
     def same_slot(self, tenant: str, slots: Iterable[tuple[str, str, str, str, str]]) -> list[Fact]:
         """Held facts, superseded ones too, whose (scope, owner, subject, attribute, qualifier) is among `slots`, by id."""
         wanted = codec.storable_deep([list(slot) for slot in slots])
