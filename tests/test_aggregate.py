@@ -1,5 +1,6 @@
 """Statistics carry their sample counts and intervals, and say nothing below three runs."""
 
+import random
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from osmia_memory import aggregate
 from osmia_memory.aggregate import RunRow
 from osmia_memory.models import Outcome
-from osmia_memory.testing import NOW
+from osmia_memory.testing import NOW, a_fact
 
 
 def rows(outcomes: str, *, engine: str = "codex", repo: str = "acme/shop", task_type: str = "bug_fix") -> list[RunRow]:
@@ -51,15 +52,52 @@ def test_a_pattern_rests_on_its_statistic() -> None:
     assert (pattern.first_seen, pattern.last_seen) == (NOW, NOW + timedelta(days=3))
 
 
-def test_strengths_and_weaknesses_need_more_than_chance() -> None:
-    """A group is told only if its interval excludes the engine's own rate."""
-    data = rows("s" * 30, task_type="docs") + rows("f" * 30, task_type="refactor")
-    profile = next(p for p in aggregate.profiles(data) if p.model is None)
-    assert profile.sample_count == 60
-    assert profile.strengths == ("docs tasks: 30 of 30 runs succeeded, against 50% overall",)
-    assert profile.weaknesses == ("refactor tasks: 0 of 30 runs succeeded, against 50% overall",)
-    even = next(p for p in aggregate.profiles(rows("sfsf", task_type="docs") + rows("sfsf", task_type="test")) if p.model is None)
-    assert even.strengths == even.weaknesses == ()
+def test_strengths_and_weaknesses_are_against_other_engines_at_the_same_kind_of_task() -> None:
+    """An engine is strong where it does better than others do there; that refactorings are hard for all is no weakness of one."""
+    data = rows("s" * 30, engine="codex", task_type="docs") + rows("f" * 28 + "ss", engine="codex", task_type="refactor")
+    data += rows("f" * 20 + "s" * 10, engine="aider", task_type="docs") + rows("f" * 29 + "s", engine="aider", task_type="refactor")
+    codex, aider = (next(p for p in aggregate.profiles(data) if p.model is None and p.engine == e) for e in ("codex", "aider"))
+    assert codex.sample_count == 60
+    assert codex.strengths[0] == "docs tasks: 30 of 30 runs succeeded, 10 of 30 with other engines"
+    assert codex.weaknesses == ()
+    assert aider.weaknesses[0] == "docs tasks: 10 of 30 runs succeeded, 30 of 30 with other engines"
+    assert not any("refactor" in line for p in (codex, aider) for line in (*p.strengths, *p.weaknesses))
+
+
+def test_engines_of_one_rate_have_neither() -> None:
+    """Of 200 reports over engines that differ by chance alone, with repositories of different difficulty, hardly any holds a line."""
+    rng = random.Random(7)
+    told = 0
+    for _ in range(200):
+        data = []
+        for engine in ("a", "b", "c", "d"):
+            for repo, rate in (("acme/easy", 0.8), ("acme/even", 0.5), ("acme/hard", 0.15)):
+                data += rows("".join("s" if rng.random() < rate else "f" for _ in range(40)), engine=engine, repo=repo)
+        told += any(p.strengths or p.weaknesses for p in aggregate.profiles(data))
+    assert told <= 20  # 5 % are allowed
+
+
+@pytest.mark.parametrize(("a", "b", "low", "high"), [((56, 70), (48, 80), 0.0524, 0.3339), ((9, 10), (3, 10), 0.1705, 0.8090)])
+def test_the_interval_of_a_difference_is_the_published_one(a: tuple[int, int], b: tuple[int, int], low: float, high: float) -> None:
+    """Newcombe's examples for his method 10."""
+    assert aggregate.difference(*a, *b) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_what_recurs_has_its_share_of_the_runs() -> None:
+    """Failures that three runs met are patterns with n, k and an interval; fewer are not."""
+    met = a_fact("`just` is not installed.", owner="acme/shop", fact_kind="failure_pattern", runs=3)
+    once = a_fact("`tox` is not installed.", owner="acme/shop", fact_kind="failure_pattern", runs=2)
+    (pattern,) = aggregate.recurring([met, once], rows("ssffs"), "t")
+    assert (pattern.hits, pattern.runs, pattern.interval) == (3, 5, tuple(round(x, 4) for x in aggregate.wilson(3, 5)))
+    assert pattern.description == "In acme/shop, 3 of 5 runs: `just` is not installed."
+
+
+def test_what_two_repositories_of_one_owner_share_is_the_owners() -> None:
+    """Two repositories and three runs are needed, of one organisation."""
+    shop, cart, other = (a_fact("`just` is not installed.", owner=o, runs=2) for o in ("acme/shop", "acme/cart", "zeta/cart"))
+    (found,) = aggregate.across_repositories([shop, cart, other], "acme")
+    assert (found.scope, found.owner, found.runs, found.content) == ("org", "acme", 4, "`just` is not installed.")
+    assert aggregate.across_repositories([shop, other], "acme") == []
 
 
 def test_a_perfect_record_has_no_weak_side() -> None:

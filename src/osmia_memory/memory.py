@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from osmia_memory import render, retrieve, similarity
 from osmia_memory.config import Settings
 from osmia_memory.errors import InputError, RowError, StoreError, TenantError
-from osmia_memory.models import Edge, Fact, Outcome, Query, Ranked, Skip, TaskType
+from osmia_memory.models import Edge, Fact, Outcome, Query, Ranked, Skip, TaskRun, TaskType
 from osmia_memory.store.fact_store import FactStore
 
 if TYPE_CHECKING:  # a query does not pay for reading transcripts
@@ -57,6 +57,14 @@ class Related(NamedTuple):
 
 class ImportReport(NamedTuple):
     """What an import did; `rejected` are (file:line, reason)."""
+
+    added: int
+    known: int
+    rejected: tuple[tuple[str, str], ...]
+
+
+class OutcomesReport(NamedTuple):
+    """What an import of outcome rows did; `rejected` are (file and row, reason)."""
 
     added: int
     known: int
@@ -417,6 +425,44 @@ class Memory:
         """What a fact superseded, was superseded by or is disputed by, step by step, oldest first."""
         found = [r for r in self.related(fact_id, MAX_DEPTH) if r.edge.relation != "relates_to"] if self.has_store() else []
         return sorted(found, key=lambda r: (r.fact.valid_from, r.fact.fact_id))
+
+    # --- outcomes without transcripts -------------------------------------------------------------------------------------
+
+    def import_outcomes(
+        self,
+        files: Sequence[tuple[str, bytes]],
+        *,
+        engine: str | None = None,
+        repo: str | None = None,
+        at: datetime | None = None,
+        of: bytes | None = None,
+        dry_run: bool = False,
+    ) -> OutcomesReport:
+        """Store outcome rows (name and bytes of each file) as runs without events, for rates and profiles.
+
+        `engine` and `repo` overrule the rows; `at` stands in for times that they lack. A task that this engine has a transcript of, or
+        that is stored with this outcome already, is known and counts once. `of` names all instances, for files that list only successes.
+        """
+        from osmia_memory import outcomes
+        from osmia_memory.transcripts.outcome_rows import OutcomeRow, instances, read
+
+        redact = self._redactor(b"a dry run keeps no masks" if dry_run else self.store.redaction_key())
+        there = instances(of, "--of") if of is not None else set()
+        rows: list[TaskRun] = []
+        rejected: list[tuple[str, str]] = []
+        for name, data in files:
+            for row in read(data, name, there):
+                if isinstance(row, OutcomeRow) and not (engine or row.engine):
+                    rejected.append((name, "the rows do not say which engine it was; give --engine"))
+                    break
+                if isinstance(row, OutcomeRow):
+                    rows.append(outcomes.as_run(row, self.tenant, engine, repo, at or self.clock(), name, redact, assumed=at is None))
+                else:
+                    rejected.append((row.where, row.reason))
+        if dry_run:
+            return OutcomesReport(len(rows), 0, tuple(rejected))
+        added, known = outcomes.store(rows, self.store, self.tenant, self.clock())
+        return OutcomesReport(added, known, tuple(rejected))
 
     # --- rows ---------------------------------------------------------------------------------------------------------------
 

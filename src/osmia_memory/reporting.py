@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from osmia_memory import aggregate
+from osmia_memory import aggregate, predicting
 from osmia_memory.models import Fact, Outcome
 from osmia_memory.store.fact_store import FactStore
 
 _GROUPS = (("repo",), ("repo", "engine"), ("repo", "task_type"), ("engine", "model"), ("language",))
+_ENGINES = (("engine",), ("engine", "task_type"), ("engine", "language"), ("engine", "repo"))
 
 
 def statistics(store: FactStore | None, tenant: str, facts: Sequence[Fact], repo: str | None = None) -> dict[str, Any]:
@@ -31,9 +32,26 @@ def statistics(store: FactStore | None, tenant: str, facts: Sequence[Fact], repo
         "corroborated": sum(f.runs >= 2 for f in facts),
         "model_pass": _model_pass(store, tenant) if store else None,
         "groups": [stats for names in _GROUPS for stats in aggregate.group(rows, names)],
-        "patterns": [*aggregate.patterns(rows, tenant), *(p for p in other_patterns if repo in (None, p.group.get("repo")))],
+        "engines": [stats for names in _ENGINES for stats in aggregate.group(rows, names)],
+        "expected": _expected(rows),
+        "patterns": [
+            *aggregate.recurring(facts, rows, tenant),
+            *aggregate.patterns(rows, tenant),
+            *(p for p in other_patterns if repo in (None, p.group.get("repo"))),
+        ],
         "profiles": [*profiles, *(p for p in other_profiles if repo is None and (p.engine, p.model) not in seen)],
     }
+
+
+def _expected(rows: Sequence[aggregate.RunRow]) -> dict[str, dict[str, float]]:
+    """Engine -> repository -> how likely the next task there succeeds (`predicting.expected`), for engines with enough known outcomes."""
+    seen = predicting.nothing_seen()
+    known = [r for r in rows if r.outcome in ("success", "failure") and r.repo]
+    for row in known:
+        seen.add(row.engine, row.repo or "", row.outcome == "success")
+    engines = sorted({e for e in {r.engine for r in known} if seen.runs["engine", e] >= aggregate.MIN_RUNS})
+    repos = sorted({r.repo for r in known if r.repo and seen.runs["repo", r.repo] >= aggregate.MIN_RUNS})
+    return {engine: {repo: round(predicting.expected(seen, engine, repo), 4) for repo in repos} for engine in engines}
 
 
 def _model_pass(store: FactStore, tenant: str) -> dict[str, Any] | None:

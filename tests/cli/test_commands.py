@@ -80,6 +80,7 @@ def test_every_example_runs(command: str, folder: Path, store: Path, demo_runs: 
     shutil.copytree(demo_runs / "claude-code", folder / "runs")
     shutil.copy(store, folder / "memory.duckdb")
     (folder / "facts.jsonl").write_bytes(FACT)
+    (folder / "resolved.json").write_text('{"acme__shop-12": true}')
     memory, fact_id = Memory(store, "ticketing"), a_fact_id(store)
     if command in ("restore", "undo"):
         memory.retract(fact_id, "to be taken back")
@@ -264,6 +265,7 @@ def test_a_dry_run_writes_nothing(command: str, folder: Path, store: Path) -> No
     """Every command that writes has one, and it leaves the store as it was."""
     runs_here(folder)
     (folder / "facts.jsonl").write_bytes(FACT)
+    (folder / "resolved.json").write_text('{"acme__shop-12": true}')
     Memory(store, "ticketing").retract(retracted := a_fact_id(store, "is not installed"), "gone")
     arguments = {
         "extract": ["runs"],
@@ -272,6 +274,7 @@ def test_a_dry_run_writes_nothing(command: str, folder: Path, store: Path) -> No
         "forget": ["--repo", DEMO_REPO],
         "import": ["facts.jsonl"],
         "decay": [],
+        "import-outcomes": ["resolved.json", "--engine", "codex"],
     }.get(command, [a_fact_id(store)])
     before = store.read_bytes()
     assert osmia(command, *arguments, "--dry-run").status == 0

@@ -17,7 +17,7 @@ COMMANDS = {
     "extract": "extracting",
     **dict.fromkeys(("query", "list", "show", "explain", "related", "stats"), "asking"),
     **dict.fromkeys(("retract", "restore", "edit", "pin", "unpin", "undo", "changes", "forget"), "editing"),
-    **dict.fromkeys(("import", "export", "decay", "verify", "doctor", "redact"), "keeping"),
+    **dict.fromkeys(("import", "import-outcomes", "export", "decay", "verify", "doctor", "redact"), "keeping"),
     "demo": "demonstrating",
     "cassettes": "cassettes",
 }

@@ -271,7 +271,8 @@ def stats(
     with context.at(s, as_of, known_at) as memory:
         report = memory.statistics(repo=repo)
     if as_json:
-        context.show_json({**report, "groups": [{**group._asdict(), "key": dict(group.key)} for group in report["groups"]]})
+        told = {name: [{**group._asdict(), "key": dict(group.key)} for group in report[name]] for name in ("groups", "engines")}
+        context.show_json({**report, **told})
         return
     print(f"{report['runs']} runs, {report['facts']} facts ({report['corroborated']} from two or more independent runs)")
     if asked := report["model_pass"]:
@@ -279,14 +280,24 @@ def stats(
             f"models: {asked['requests']} requests, {asked['tokens']:,} tokens, {asked['cost_usd']:.4f} USD; "
             f"{asked['pending_parts']} parts of {asked['partial_runs']} runs wait for an answer"
         )
-    for group in report["groups"]:
+    for group in report["groups"] if not engines else dict.fromkeys([*report["groups"], *report["engines"]]):
         print("  " + _group_line(group))
     if engines or not patterns:
         for profile in report["profiles"]:
             print(_profile_line(profile))
+    if engines:
+        _print_expected(report["expected"])
     if patterns:
         for pattern in report["patterns"]:
             print(f"  {pattern.description}")
+
+
+def _print_expected(expected: dict[str, dict[str, float]]) -> None:
+    """The chance of the next task, where engines and repositories differ at all."""
+    if len(expected) > 1:
+        print("expected success of the next task (engine + repository)")
+        for engine, repos in expected.items():
+            print(f"  {engine}: " + ", ".join(f"{repo} {value:.0%}" for repo, value in repos.items()))
 
 
 def _group_line(group: Any) -> str:

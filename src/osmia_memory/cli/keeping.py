@@ -1,4 +1,4 @@
-"""Commands that look after the store: `import`, `export`, `decay`, `verify`, `doctor`, `redact`."""
+"""Commands that look after the store: `import`, `import-outcomes`, `export`, `decay`, `verify`, `doctor`, `redact`."""
 
 import sys
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from osmia_memory.errors import InputError
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("import")(import_rows)
+    app.command("import-outcomes")(import_outcomes)
     app.command()(export)
     app.command()(decay)
     app.command()(verify)
@@ -40,11 +41,7 @@ def import_rows(
     A row equal to a known fact changes nothing and is reported as known. A bad row is named with its line and field.
     """
     s = context.session(store, tenant, config, now)
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read `{file}`: {error.strerror}") from error
-    report = s.memory.import_rows(data, name=file, ignore_unknown=ignore_unknown, dry_run=dry_run)
+    report = s.memory.import_rows(_bytes_of(file), name=file, ignore_unknown=ignore_unknown, dry_run=dry_run)
     for where, reason in report.rejected:
         context.say(f"  {where}: {reason}")
     if as_json:
@@ -55,6 +52,54 @@ def import_rows(
         )
     if report.rejected and (strict or not report.added + report.known):
         raise SystemExit(1)
+
+
+def import_outcomes(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Outcome rows as JSON or JSONL; `-` reads stdin.")],
+    engine: Annotated[str | None, typer.Option("--engine", help="The engine they are of; overrules what rows say.")] = None,
+    repo: Annotated[str | None, typer.Option("--repo", help="org/name; overrules what rows and instance ids say.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="When it happened, for rows without a time (RFC 3339).")] = None,
+    of: Annotated[
+        Path | None, typer.Option("--of", help="A file that names all instances, for files that list only what was resolved.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows; write nothing.")] = False,
+    as_json: JsonOption = False,
+    strict: StrictOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+    now: NowOption = None,
+) -> None:
+    """Import outcomes without transcripts (which task, resolved or not), for success rates and engine profiles.
+
+    Example: osmia-memory import-outcomes resolved.json --engine codex
+
+    Read by content: {"org__repo-12": true}, rows with `instance_id` and `resolved`, lists of resolved and unresolved ids. The repository follows
+    from ids such as org__repo-12.
+    """
+    s = context.session(store, tenant, config, now)
+    given = [(name, _bytes_of(name)) for name in files]
+    moment = context.parse_time(at, "--at") if at else None
+    everything = _bytes_of(str(of)) if of is not None else None
+    report = s.memory.import_outcomes(given, engine=engine, repo=repo, at=moment, of=everything, dry_run=dry_run)
+    for where, reason in report.rejected[:20]:
+        context.say(f"  {where}: {reason}")
+    if len(report.rejected) > 20:
+        context.say(f"  and {len(report.rejected) - 20} more")
+    if as_json:
+        context.show_json({**report._asdict(), "rejected": [{"where": where, "reason": reason} for where, reason in report.rejected]})
+    else:
+        done = "would import" if dry_run else "imported"
+        print(f"{done} {report.added} outcomes new, {report.known} known already, {len(report.rejected)} rejected")
+    if report.rejected and (strict or not report.added + report.known):
+        raise SystemExit(1)
+
+
+def _bytes_of(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read `{name}`: {error.strerror}") from error
 
 
 def export(
