@@ -554,3 +554,24 @@ def test_a_copied_store_is_a_store(memory: Memory, tmp_path: Path) -> None:
     copy = a_memory(tmp_path, name="copy.duckdb")
     assert exported(copy) == exported(memory)
     assert osmia("verify", "--store", tmp_path / "copy.duckdb").out == "the store is sound\n"
+
+
+def test_what_other_repositories_of_the_owner_share_is_told_where_it_fits(tmp_path: Path) -> None:
+    """Two repositories and three runs; not to the repository's own facts beside it, not to other owners, not for another task, two lines at most."""
+    memory = a_memory(tmp_path)
+    org = REPO.partition("/")[0]
+    shared = ["`make proto` needs `protoc` on the path.", "`protoc` output goes to `gen/`.", "`protoc` plugins are pinned in `buf.yaml`."]
+    told = [
+        {"content": content, "repo": f"{org}/{name}", "witnesses": [{"run_id": f"{name}-{n}"} for n in range(2)]}
+        for content in shared
+        for name in ("ledger", "billing")
+    ]
+    memory.import_rows(rows(*told, {"content": "The cart has a cache."}), name="rows")
+    task = "regenerate the protoc output: `make proto` does not find protoc plugins of buf.yaml in gen/"
+    text = ask(memory, task).text
+    assert text.count("**Pattern**") == 2
+    assert f"4 runs in other repositories of {org}" in text
+    assert "**Pattern**" not in ask(memory, "the cart forgets its total").text
+    assert "**Pattern**" not in ask(memory, task, repo="zeta/shop").text
+    memory.import_rows(rows(*({"content": content} for content in shared)), name="own")
+    assert "**Pattern**" not in ask(memory, task).text

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from osmia_memory import ids
-from osmia_memory.models import Claim, EngineProfile, Fact, Outcome, Pattern
+from osmia_memory.models import ACROSS, Claim, EngineProfile, Fact, Outcome, Pattern
 
-ACROSS = "across repositories"  # tag of what several repositories of an organisation have in common
 MIN_RUNS = 3  # fewer are "insufficient data"
 _Z95 = 1.959964
 
@@ -182,7 +181,7 @@ def across_repositories(facts: Iterable[Fact], org: str) -> list[Fact]:
                 engines=tuple(sorted({e for f in members for e in f.engines})),
                 pinned=False,
                 importance=1.0,
-                tags=tuple(sorted({*best.tags, ACROSS})),
+                tags=tuple(sorted({*best.tags, ACROSS} - {"standing"})),  # how another repository is run is not to be told unasked
             )
         )
     return sorted(found, key=lambda f: (-f.runs, f.fact_id))

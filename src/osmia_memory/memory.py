@@ -313,6 +313,9 @@ class Memory:
             words = s.terms_known(self.tenant, query.repo, similarity.terms(query.task)) if query.repo else set()
             facts = s.facts(self.tenant, owners, limit=_LOAD_WHOLE + 1) if owners else []
             disputed = s.contradictions(self.tenant) if facts else []
+            facts += (
+                self._of_other_repositories(s.shared(self.tenant, query.repo.partition("/")[0], query.repo), facts) if query.repo else []
+            )
             if len(facts) <= _LOAD_WHOLE:
                 return _Found(known, facts, None, words, disputed)
             counted = s.term_statistics(self.tenant, owners, terms)
@@ -320,6 +323,17 @@ class Memory:
             # how things are run here is seen by nearly every run, so the latest facts hold it
             shortlist = {f.fact_id: f for f in (*s.facts_by_id(self.tenant, best), *facts[:_LATEST])}
         return _Found(known, list(shortlist.values()), retrieve.Statistics(counted.documents, counted.frequencies), words, disputed)
+
+    @staticmethod
+    def _of_other_repositories(shared: Sequence[Fact], own: Sequence[Fact]) -> list[Fact]:
+        """What the owner's other repositories have in common, without what this one knows by itself."""
+        if not shared:
+            return []
+        from osmia_memory import aggregate
+
+        known = {f.content for f in own} | {f.claim for f in own if f.claim}
+        found = aggregate.across_repositories(shared, shared[0].owner.partition("/")[0])
+        return [f for f in found if f.content not in known and f.claim not in known]
 
     def _embed(self) -> Callable[[Sequence[str]], Any] | None:
         if not self.settings.embedding:

@@ -32,6 +32,7 @@ EventKind = Literal[
     "injected_memory",  # a block of ours, recognised; never a source
 ]
 
+ACROSS = "across repositories"  # tag of what several repositories of one owner have in common
 CODE_CHANGING: frozenset[str] = frozenset({"bug_fix", "feature", "refactor", "test"})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from osmia_memory.instructions import instruction_kind, visible
-from osmia_memory.models import Fact, Pattern, Ranked
+from osmia_memory.models import ACROSS, Fact, Pattern, Ranked
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -90,6 +90,7 @@ def _template() -> "Template":
 def _bullet(entry: Ranked, origin: str) -> Bullet:
     fact = entry.fact
     label = ENGINE_LABEL if fact.scope == "engine" and fact.fact_kind != "failure_pattern" else LABELS[fact.fact_kind]
+    label = PATTERN_LABEL if ACROSS in fact.tags else label
     notes = [_counts(fact)] if fact.runs >= 2 or fact.refuting_runs else []
     notes += [origin] if origin else []
     text = _reported(fact) + (f" ({'; '.join(notes)})" if notes else "")
@@ -123,6 +124,7 @@ def without_shared_words(text: str, other: str) -> str:
 
 def _counts(fact: Fact) -> str:
     runs = f"{fact.runs} run{'' if fact.runs == 1 else 's'}"
+    runs += f" in other repositories of {one_line(fact.owner)}" if ACROSS in fact.tags else ""
     return f"{runs}, {fact.refuting_runs} against" if fact.refuting_runs else runs
 
 

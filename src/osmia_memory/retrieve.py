@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from osmia_memory import aging, joining, similarity
 from osmia_memory.instructions import instruction_kind
-from osmia_memory.models import CODE_CHANGING, Fact, Query, Ranked
+from osmia_memory.models import ACROSS, CODE_CHANGING, Fact, Query, Ranked
 
 # Origin of the numbers: benchmarks/retrieval.py, which leaves each ingredient out in turn.
 K1 = 0.6
@@ -41,6 +41,7 @@ SHARE_OF_BEST = 0.25  # of the best score; a fact that is far weaker is left out
 RECENCY_HOURS = 720
 RECENCY_EXPONENT = 0.25  # one voter among others: as a plain factor it drowns relevance
 AS_WELL = 0.95  # from this share of the other's relevance on, two facts match equally well
+MAX_ACROSS = 2  # lines of patterns
 MAX_STANDING = 3
 MAX_ALIKE = 3
 FREQUENT_RUNS = 3  # hit a failure that is called frequent, at least, and
@@ -122,8 +123,14 @@ def rank(
     )
     chosen = [(m, False) for m in strong[: max_facts - len(standing)]] + [(m, True) for m in standing]
     ranked = [Ranked(m.fact, m.score, {**m.parts, "floor": floor}, standing=extra) for m, extra in chosen]
-    ranked = joining.families(ranked, visible)
+    ranked = _few_of_others(joining.families(ranked, visible))
     return joining.disputes(ranked, {f.fact_id: f for f in visible}, contradictions)
+
+
+def _few_of_others(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """At most `MAX_ACROSS` lines of what other repositories of the owner have in common."""
+    others = [r for r in ranked if ACROSS in r.fact.tags][MAX_ACROSS:]
+    return [r for r in ranked if r not in others]
 
 
 def _is_visible(fact: Fact, query: Query, now: datetime, interval_hours: int, threshold: float) -> bool:

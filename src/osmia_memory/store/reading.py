@@ -153,6 +153,17 @@ class Reading(Operations):
             ).fetchall()
         return [Edge(a, b, relation, weight, reason, _known(codec.from_utc(at))) for a, b, relation, weight, reason, at in rows]
 
+    def shared(self, tenant: str, org: str, repo: str) -> list[Fact]:
+        """Current facts of the owner's other repositories that at least two of those have with the same claim, or the same words."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                f"SELECT {codec.SHOWN_FACT} FROM facts f WHERE f.tenant_id = $tenant AND f.scope = 'repo' AND starts_with(f.owner, $prefix) "
+                f"AND f.owner <> $repo AND {CURRENT} WINDOW same AS (PARTITION BY f.content, f.claim) "
+                "QUALIFY min(f.owner) OVER same <> max(f.owner) OVER same ORDER BY f.fact_id",
+                {"tenant": checked_tenant(tenant), "prefix": codec.storable(org) + "/", "repo": codec.storable(repo)},
+            ).fetchall()
+        return [codec.fact(row) for row in rows]
+
     def contradictions(self, tenant: str) -> list[tuple[str, str]]:
         """Pairs of facts of the tenant that contradict each other, sorted."""
         with self._reading() as connection:
