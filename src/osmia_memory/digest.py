@@ -2,6 +2,7 @@
 What a worker process does."""
 
 import pickle
+import re
 from collections.abc import Mapping
 from typing import BinaryIO, NamedTuple
 
@@ -24,6 +25,8 @@ class Digest(NamedTuple):
     extraction: heuristics.Extraction | None
     vocabulary: tuple[str, ...]
     transcript: Transcript | None = None
+    actions: tuple[str, ...] = ()  # distinct command lines and edited paths
+    shown: tuple[str, ...] = ()  # lines of our own block that the run was given
 
 
 def is_current(stored: tuple[str, str] | None, run: TaskRun) -> bool:
@@ -38,7 +41,30 @@ def digest(transcript: Transcript, known: Known | None = None, *, keep: bool = F
     extraction = None if is_known else heuristics.extract(transcript)
     vocabulary = () if is_known else tuple(heuristics.vocabulary(transcript))
     kept = transcript if keep else None
-    return Digest(run, tuple(transcript.skipped), dict(transcript.masked), len(transcript.events), extraction, vocabulary, kept)
+    done, shown = ((), ()) if is_known else (_actions(transcript), _shown(transcript))
+    return Digest(
+        run, tuple(transcript.skipped), dict(transcript.masked), len(transcript.events), extraction, vocabulary, kept, done, shown
+    )
+
+
+_MAX_ACTIONS, _MAX_ACTION = 300, 300
+_BULLET = re.compile(r"^- \*\*[A-Z][\w ]+\*\* \(confidence: [\d.]+\): (.+)$", re.M)
+
+
+def _actions(transcript: Transcript) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for event in transcript.events:
+        if event.kind == "command":
+            found[event.text[:_MAX_ACTION]] = None
+        elif event.kind == "file_edit":
+            found.update(dict.fromkeys(event.paths))
+        if len(found) >= _MAX_ACTIONS:
+            break
+    return tuple(found)
+
+
+def _shown(transcript: Transcript) -> tuple[str, ...]:
+    return tuple(line for e in transcript.events if e.kind == "injected_memory" for line in _BULLET.findall(e.text))
 
 
 def digests_of(source: Source, options: ReadOptions, known: Known, *, keep: bool = False) -> list[Digest | Skip]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from osmia_memory.models import Candidate, Fact, Witness
 
+TOLD = "told"  # tag of testimony by a run that was shown the fact and used it
 CONFIDENCE_CAP = 0.98
 GAP_CLOSED_PER_RUN = 0.3  # of the distance to the cap, by each further independent run: 0.7 -> 0.78 -> 0.84 -> 0.88
 LOST_PER_REFUTATION = 0.3  # of the confidence, by each independent run that refutes
@@ -28,7 +29,7 @@ def fold(tenant_id: str, witnesses: Sequence[Witness]) -> Fact:
         raise ValueError("a fact is folded from the witnesses of one fact")
     ordered = sorted(witnesses, key=lambda w: (w.observed_at, w.run_id))
     supporting = [w for w in ordered if not _refutes(w)]
-    groups = _independent(supporting)
+    groups = _independent([w for w in supporting if not _was_told(w)] or supporting[:1])
     against = _independent([w for w in ordered if _refutes(w)])
     basis = supporting or ordered
     told = [w for w in basis if w.candidate.content] or basis  # a pruned fact left testimony without words
@@ -53,9 +54,14 @@ def fold(tenant_id: str, witnesses: Sequence[Witness]) -> Fact:
         engines=engines,
         task_type=spoken.task_type,
         anchors=tuple(sorted({a for w in basis for a in w.candidate.anchors})),
-        tags=tuple(sorted(set(spoken.tags))),
+        tags=tuple(sorted(set(spoken.tags) - {TOLD})),
         source=spoken.source,
     )
+
+
+def _was_told(witness: Witness) -> bool:
+    """The run did it because our block said so: a use, not one more witness."""
+    return TOLD in witness.candidate.tags
 
 
 def _wording(witnesses: Sequence[Witness]) -> Candidate:
@@ -99,7 +105,7 @@ def _independent(witnesses: Sequence[Witness]) -> list[list[Witness]]:
 
 def is_independent(witness: Witness, others: Sequence[Witness]) -> bool:
     """Whether this testimony shares no record with that of the others."""
-    return len(_independent([*others, witness])) > len(_independent(others))
+    return not _was_told(witness) and len(_independent([*others, witness])) > len(_independent(others))
 
 
 def refold(tenant_id: str) -> Callable[[Sequence[Witness]], Fact]:

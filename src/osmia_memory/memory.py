@@ -1,6 +1,7 @@
 """Memory: the facade that the command line, hooks and servers call. Opens nothing until it is used, holds nothing open."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from osmia_memory.models import Edge, Fact, Outcome, Query, Ranked, Skip, TaskRu
 from osmia_memory.store.fact_store import FactStore
 
 if TYPE_CHECKING:  # a query does not pay for reading transcripts
+    from osmia_memory import feedback
     from osmia_memory.digest import Digest
     from osmia_memory.model_pass import ModelPass
     from osmia_memory.pipeline import RunReport
@@ -25,6 +27,7 @@ if TYPE_CHECKING:  # a query does not pay for reading transcripts
 _LOAD_WHOLE = 3000  # facts of the query's owners up to which all are ranked; of more, the best lexical matches
 _SHORTLIST = 600
 _LATEST = 300
+_LOG = logging.getLogger(__name__)
 _PAID_FOR_SECONDS = 60.0
 MAX_DEPTH = 4  # steps of a walk along links
 
@@ -148,6 +151,8 @@ class Memory:
         keep = keep_transcripts or model_pass is not None
         asks_store = not dry_run or (keep and self.has_store())  # an estimate is to know what is answered already
         options = self._options(self._mask_key(asks_store), repo, engine, outcome, at)
+        if not dry_run:
+            self.take_spool()
         stored = {} if dry_run else self.store.run_versions(self.tenant)
         # What the rules know may have parts that no model has read.
         items = digests(sources(paths, stdin), options, {} if keep else stored, workers=workers, keep=keep)
@@ -166,6 +171,59 @@ class Memory:
         # what was paid for is worth a longer wait
         patient = FactStore(self.store_path, lock_wait_seconds=max(_PAID_FOR_SECONDS, self.settings.lock_wait_seconds))
         return propose(pipeline.store_runs(items, patient, self.clock, self.tenant), model_pass, patient, self.clock, redact)
+
+    def record_injection(
+        self, session: str, *, repo: str | None, engine: str | None, fact_ids: Sequence[str], tokens: int, withheld: bool = False
+    ) -> str:
+        """Note what a coming run is shown, without waiting for the store; returns the record's key. `session` is the run's own id.
+
+        Raises:
+            InputError: no id; StoreError: the spool beside the store cannot be written.
+        """
+        from osmia_memory import spool
+
+        if not session.strip():
+            raise InputError("a record needs the id of the coming run")
+        name = self._redactor(b"ids are no secrets")(session.strip())
+        return spool.put(self.store_path, self.tenant, name, self.clock(), repo, engine, fact_ids, tokens, withheld=withheld)
+
+    def take_spool(self) -> list[tuple[str, str]]:
+        """Take the waiting records into the store; returns (file, reason) of what is none, which is set aside."""
+        from osmia_memory import spool
+
+        found = spool.waiting(self.store_path)
+        self.store.record_injections(found.records)
+        spool.done(found)
+        for path, reason in found.bad:
+            _LOG.warning("%s is no record of an injection (%s); it was set aside as %s", path, reason, path.with_suffix(".bad").name)
+        return [(str(path), reason) for path, reason in found.bad]
+
+    def feedback(self, *, repo: str | None = None) -> "list[feedback.Verdict]":
+        """How runs fared with and without each fact that was ever shown; what seems to do harm first."""
+        from osmia_memory import feedback
+
+        if not self.has_store():
+            return []
+        self.take_spool()
+        with self.store.session() as s:
+            recorded, runs = s.injections(self.tenant), {r.session_id: r for r in s.runs(self.tenant) if r.parent_session_id is None}
+            known = s.facts(self.tenant, include_superseded=True)
+        shown = [
+            feedback.Shown(
+                run.run_id if (run := runs.get(r.session)) else None,
+                run.repo if run else r.repo,
+                run.task_type if run else None,
+                run.outcome if run else "unknown",
+                r.withheld,
+                {i: i in (r.used or ()) for i in r.fact_ids},
+            )
+            for r in recorded
+        ]
+        asked = {r.session for r in recorded}
+        others = [feedback.Shown(r.run_id, r.repo, r.task_type, r.outcome, False, {}) for r in runs.values() if r.session_id not in asked]
+        found = feedback.verdicts(known, shown, others)
+        owned = {f.fact_id for f in known if repo in (None, f.owner)}
+        return [v for v in found if v.fact_id in owned]
 
     def order_commits(self, checkout: Path, repo: str | None = None) -> int:
         """Learn from a checkout which of the commits that runs began at come before which; later facts are then those of later commits.

@@ -3,16 +3,18 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from osmia_memory import ids, reconcile
+from osmia_memory import feedback, folding, ids, reconcile
 from osmia_memory.digest import Digest, Known, is_current
 from osmia_memory.extract import heuristics
 from osmia_memory.models import Applied, Candidate, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
+from osmia_memory.spool import Injection
 from osmia_memory.store.applying import state_after
 from osmia_memory.store.fact_store import FactStore
+from osmia_memory.store.injections import Recorded
 from osmia_memory.store.ledger import DONE
 from osmia_memory.store.reading import State
 
@@ -147,6 +149,7 @@ def _write(waiting: Sequence[Digest], store: FactStore, now: datetime, versions:
     No run stands twice in `waiting`, and each has its extraction. `versions` are those in the store by run id; what is stored here is added.
     """
     tenant = waiting[0].run.tenant_id
+    waiting, used = _with_uses(waiting, store, tenant)
     found = [d.extraction or heuristics.Extraction((), ()) for d in waiting]
     named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for e in found for c in e.candidates}
     extractors = [_extractor(versions.get(d.run.run_id), d.run) for d in waiting]
@@ -165,8 +168,53 @@ def _write(waiting: Sequence[Digest], store: FactStore, now: datetime, versions:
             plans.append(plan)
         vocabularies = [d.vocabulary for d in waiting]
         applied = session.apply_many(plans, recorded_at=now, extractors=extractors, vocabularies=vocabularies)
+    store.note_uses(tenant, used)
     versions |= {d.run.run_id: (d.run.version, extractor) for d, extractor in zip(waiting, extractors, strict=True)}
     return [RunReport(d, plan, done) for d, plan, done in zip(waiting, plans, applied, strict=True)]
+
+
+def _with_uses(waiting: Sequence[Digest], store: FactStore, tenant: str) -> tuple[Sequence[Digest], dict[str, tuple[str, frozenset[str]]]]:
+    """The digests, with testimony marked that a run gave because our block had told it so; and the uses, by session."""
+    recorded = {r.session: r for r in store.injections(tenant) if not r.withheld}
+    marked: list[Digest] = []
+    uses: dict[str, tuple[str, frozenset[str]]] = {}
+    for each in waiting:
+        record = recorded.get(each.run.session_id)
+        if record is None and each.shown:
+            record = _from_block(each, store, tenant)
+        if record is None:
+            marked.append(each)
+            continue
+        shown = store.facts_by_id(tenant, record.fact_ids)
+        used = frozenset(f.fact_id for f in shown if feedback.is_used(f, each.actions))
+        uses[each.run.session_id] = (each.run.run_id, used)
+        marked.append(_marked(each, tenant, used))
+    return marked, uses
+
+
+def _from_block(digest: Digest, store: FactStore, tenant: str) -> Recorded | None:
+    """What the block in a transcript showed, put into the ledger; None if none of its lines is a fact here."""
+    run = digest.run
+    owners = [(scope, owner) for scope, owner in (("repo", run.repo), ("engine", run.engine)) if owner]
+    facts = [f for f in store.facts(tenant, owners) if any(line.startswith(f.content.rstrip(".")) for line in digest.shown)]
+    if not facts:
+        return None
+    ids_shown = tuple(sorted(f.fact_id for f in facts))
+    at = run.started_at or run.finished_at
+    assert at is not None, "readers give every run a time"
+    told = Injection(f"block-{run.run_id}", tenant, run.session_id, at.isoformat(), run.repo, run.engine, ids_shown, 0, False)
+    store.record_injections([told])
+    return Recorded(run.session_id, at, run.repo, ids_shown, False, None, None)
+
+
+def _marked(digest: Digest, tenant: str, used: frozenset[str]) -> Digest:
+    if digest.extraction is None or not used:
+        return digest
+    said = tuple(
+        replace(c, tags=(*c.tags, folding.TOLD)) if ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) in used else c
+        for c in digest.extraction.candidates
+    )
+    return digest._replace(extraction=digest.extraction._replace(candidates=said))
 
 
 def _extractor(stored: tuple[str, str] | None, run: TaskRun) -> str:

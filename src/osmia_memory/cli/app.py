@@ -15,7 +15,7 @@ from osmia_memory.errors import ConfigError, InputError, OsmiaMemoryError, Tenan
 # Which module holds a command. A call imports the module of its command alone: a query is not to pay for the reading of transcripts.
 COMMANDS = {
     "extract": "extracting",
-    **dict.fromkeys(("query", "list", "show", "explain", "related", "stats"), "asking"),
+    **dict.fromkeys(("query", "list", "show", "explain", "related", "stats", "feedback"), "asking"),
     **dict.fromkeys(("retract", "restore", "edit", "pin", "unpin", "undo", "changes", "forget"), "editing"),
     **dict.fromkeys(("import", "import-outcomes", "export", "decay", "verify", "doctor", "redact"), "keeping"),
     "demo": "demonstrating",

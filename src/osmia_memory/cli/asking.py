@@ -1,4 +1,4 @@
-"""Commands that only read: `query`, `list`, `show`, `explain`, `related`, `stats`."""
+"""Commands that only read: `query`, `list`, `show`, `explain`, `related`, `stats`, `feedback`."""
 
 import sys
 from collections.abc import Sequence
@@ -7,10 +7,13 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
+from osmia_memory import spool
 from osmia_memory.cli import context
 from osmia_memory.cli.context import AsOfOption, ConfigOption, JsonOption, KnownAtOption, NowOption, StoreOption, TenantOption
-from osmia_memory.memory import Related
+from osmia_memory.errors import StoreError
+from osmia_memory.memory import Block, Memory, Related
 from osmia_memory.models import Edge, Fact, FactKind, TaskType
+from osmia_memory.render import CHARS_PER_TOKEN
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help="Id of a fact, or the beginning of one that is unique.")]
 
@@ -23,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command()(explain)
     app.command()(related)
     app.command()(stats)
+    app.command()(feedback)
 
 
 def query(
@@ -35,6 +39,12 @@ def query(
     max_facts: Annotated[int | None, typer.Option("--max-facts", min=1, help="Upper bound of bullets; a quota it is not.")] = None,
     budget: Annotated[int | None, typer.Option("--budget", min=20, help="Upper bound of the block in tokens.")] = None,
     provenance: Annotated[bool, typer.Option("--provenance", help="Add to each bullet when it was last seen.")] = False,
+    record: Annotated[
+        str | None, typer.Option("--record", metavar="RUN", help="Id of the coming run: note what it is shown, for `feedback`.")
+    ] = None,
+    withhold_share: Annotated[
+        float, typer.Option("--withhold-share", min=0, max=1, help="With --record: share of runs that are shown nothing, for comparison.")
+    ] = 0.0,
     why: Annotated[bool, typer.Option("--explain", help="Print the parts of each score on stderr.")] = False,
     as_json: JsonOption = False,
     store: StoreOption = None,
@@ -61,6 +71,8 @@ def query(
             budget_tokens=budget,
             provenance=provenance,
         )
+    if record is not None:
+        block = _recorded(s.memory, block, record, repo, engine, withhold_share)
     if why:
         for ranked in block.facts:
             parts = ", ".join(f"{name} {value:.3f}" for name, value in ranked.parts.items())
@@ -83,6 +95,19 @@ def query(
         context.show_json({"known": block.known, "block": block.text, "facts": facts})
     else:
         context.show(block.text)
+
+
+def _recorded(memory: Memory, block: Block, run: str, repo: str | None, engine: str | None, withhold_share: float) -> Block:
+    """The block after it is on record, or an empty one for a run from which it is withheld. A record that fails is said, and no more."""
+    withheld = spool.share(run, withhold_share)
+    fact_ids = [f.fact_id for r in block.facts for f in (r.fact, *r.also)]
+    try:
+        memory.record_injection(
+            run, repo=repo, engine=engine, fact_ids=fact_ids, tokens=len(block.text) // CHARS_PER_TOKEN, withheld=withheld
+        )
+    except StoreError as error:
+        context.say(f"warning: {error}")
+    return block._replace(text="", facts=()) if withheld else block
 
 
 def _text(task: str) -> str:
@@ -322,3 +347,34 @@ def _profile_line(profile: Any) -> str:
     for label, lines in (("strong", profile.strengths), ("weak", profile.weaknesses)):
         text += "".join(f"\n    {label}: {line}" for line in lines)
     return text
+
+
+def feedback(
+    repo: Annotated[str | None, typer.Option("--repo", help="Only facts of this repository.")] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    tenant: TenantOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """How runs fared with and without each fact that was shown (`query --record`), what seems to do harm first.
+
+    Example: osmia-memory feedback --repo acme/shop
+
+    Only runs that used a fact (its command, file or name is among what they did) count for or against it. No confidence is changed.
+    """
+    s = context.session(store, tenant, config, None)
+    found = s.memory.feedback(repo=repo)
+    if as_json:
+        context.show_json([v._asdict() for v in found])
+        return
+    for v in found:
+        gap = "insufficient data" if v.difference is None else f"{v.difference[0]:+.0%} to {v.difference[1]:+.0%} against runs without it"
+        print(
+            f"{v.fact_id[:13]}  shown {v.shown}, used {v.used}, {_share(v.with_it)} with it, {_share(v.without)} without: {gap}  {v.content}"
+        )
+    if not found:
+        context.say("no fact is on record as shown; `query --record RUN` notes it")
+
+
+def _share(rate: Any) -> str:
+    return f"{rate.successes}/{rate.known}"

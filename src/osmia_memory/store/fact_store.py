@@ -14,6 +14,7 @@ from osmia_memory.store.applying import Applying
 from osmia_memory.store.checking import Checking
 from osmia_memory.store.editing import Editing
 from osmia_memory.store.forgetting import Fold, Forgetting
+from osmia_memory.store.injections import Ledgered
 from osmia_memory.store.ledger import Ledger
 from osmia_memory.store.lexical import Searching
 from osmia_memory.store.operations import Connection, checked_tenant, of_tenant
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from osmia_memory.store.rows import Row
 
 
-class _AllOperations(Reading, Searching, Applying, Editing, Relating, Undoing, Checking, Ledger):
+class _AllOperations(Reading, Searching, Applying, Editing, Relating, Undoing, Checking, Ledger, Ledgered):
     """Every operation, wherever its connection comes from."""
 
 

@@ -137,7 +137,21 @@ def _relations(connection: duckdb.DuckDBPyConnection) -> None:
     relating.write_slots(connection, ((codec.fact(row[1:]), row[0]) for row in rows), [])
 
 
-STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass, _relations)
+def _injections(connection: duckdb.DuckDBPyConnection) -> None:
+    """What coming runs were shown, and what they used of it."""
+    connection.execute(
+        """
+        CREATE TABLE injections (
+            key VARCHAR PRIMARY KEY, tenant_id VARCHAR NOT NULL, session VARCHAR NOT NULL, shown_at TIMESTAMP NOT NULL, repo VARCHAR, engine VARCHAR,
+            fact_ids VARCHAR NOT NULL,  -- separated by spaces, in the order of the block
+            tokens BIGINT NOT NULL, withheld BOOLEAN NOT NULL,
+            run_id VARCHAR, used_ids VARCHAR  -- NULL until the run was read
+        );
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass, _relations, _injections)
 NEWEST = len(STEPS)
 
 
