@@ -27,10 +27,8 @@ REPO = "world/facts"
 
 def sets(path: Path) -> Iterator[tuple[str, list[str], list[tuple[str, list[str]]]]]:
     """(name, facts in order, (question, answers)) of each single-hop set."""
-    opened = lzma.open(path) if path.suffix == ".xz" else path.open("rb")
-    with opened as file:
-        found = json.load(file)
-    for one in found:
+    data = path.read_bytes()
+    for one in json.loads(lzma.decompress(data) if path.suffix == ".xz" else data):
         name = one["metadata"]["source"]
         if "_sh_" in name:
             facts = [m[1].strip() for m in re.finditer(r"^\d+\. (.*)$", one["context"], re.M)]
