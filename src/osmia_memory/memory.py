@@ -17,7 +17,7 @@ from osmia_memory.models import Edge, Fact, Outcome, Query, Ranked, Skip, TaskRu
 from osmia_memory.store.fact_store import FactStore
 
 if TYPE_CHECKING:  # a query does not pay for reading transcripts
-    from osmia_memory import feedback
+    from osmia_memory import feedback, presenting
     from osmia_memory.digest import Digest
     from osmia_memory.model_pass import ModelPass
     from osmia_memory.pipeline import RunReport
@@ -428,6 +428,13 @@ class Memory:
         if fact is None:
             raise InputError(f"tenant {self.tenant!r} has no fact {prefix!r} in `{self.store_path}`; `osmia-memory list` shows the ids")
         return fact
+
+    def evidence_of(self, block: Block) -> "list[presenting.Line]":
+        """The lines of a block, each with the best quotes behind it."""
+        from osmia_memory import presenting
+
+        told = [f for r in block.facts for f in (r.fact, *r.also, *((r.disputed_by,) if r.disputed_by else ()))]
+        return presenting.lines(block.facts, {f.fact_id: self.testimony(f.fact_id) for f in told if f.fact_id.startswith("f1:")})
 
     def restorable(self, prefix: str) -> str:
         """Id of the retracted or superseded fact that begins so, with or without its tag.

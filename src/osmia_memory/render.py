@@ -87,10 +87,15 @@ def _template() -> "Template":
 # --- what a bullet says -----------------------------------------------------------------------------------------------
 
 
+def label_of(fact: Fact) -> str:
+    """What a line about this fact is called."""
+    if ACROSS in fact.tags:
+        return PATTERN_LABEL
+    return ENGINE_LABEL if fact.scope == "engine" and fact.fact_kind != "failure_pattern" else LABELS[fact.fact_kind]
+
+
 def _bullet(entry: Ranked, origin: str) -> Bullet:
     fact = entry.fact
-    label = ENGINE_LABEL if fact.scope == "engine" and fact.fact_kind != "failure_pattern" else LABELS[fact.fact_kind]
-    label = PATTERN_LABEL if ACROSS in fact.tags else label
     notes = [_counts(fact)] if fact.runs >= 2 or fact.refuting_runs else []
     notes += [origin] if origin else []
     text = _reported(fact) + (f" ({'; '.join(notes)})" if notes else "")
@@ -99,7 +104,7 @@ def _bullet(entry: Ranked, origin: str) -> Bullet:
         text += more if len(text) + len(more) <= MAX_JOINED else ""
     if entry.disputed_by is not None:
         text += f"; unresolved, another observation says the contrary: {_reported(entry.disputed_by)} ({_counts(entry.disputed_by)})"
-    return Bullet(label, text if text.endswith(("!", "?", "…")) else text + ".", _confidence(entry))
+    return Bullet(label_of(fact), text if text.endswith(("!", "?", "…")) else text + ".", _confidence(entry))
 
 
 def _reported(fact: Fact) -> str:

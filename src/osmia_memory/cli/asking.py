@@ -10,7 +10,7 @@ import typer
 from osmia_memory import spool
 from osmia_memory.cli import context
 from osmia_memory.cli.context import AsOfOption, ConfigOption, JsonOption, KnownAtOption, NowOption, StoreOption, TenantOption
-from osmia_memory.errors import StoreError
+from osmia_memory.errors import InputError, StoreError
 from osmia_memory.memory import Block, Memory, Related
 from osmia_memory.models import Edge, Fact, FactKind, TaskType
 from osmia_memory.render import CHARS_PER_TOKEN
@@ -45,6 +45,10 @@ def query(
     withhold_share: Annotated[
         float, typer.Option("--withhold-share", min=0, max=1, help="With --record: share of runs that are shown nothing, for comparison.")
     ] = 0.0,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with the evidence behind each line; - for stdout.")
+    ] = None,
+    evidence: Annotated[bool, typer.Option("--evidence", help="Print the evidence behind each line on stderr.")] = False,
     why: Annotated[bool, typer.Option("--explain", help="Print the parts of each score on stderr.")] = False,
     as_json: JsonOption = False,
     store: StoreOption = None,
@@ -71,6 +75,8 @@ def query(
             budget_tokens=budget,
             provenance=provenance,
         )
+        if html is not None or evidence:
+            _present(memory, block, _text(task) if task != "-" else "", repo, html, evidence)
     if record is not None:
         block = _recorded(s.memory, block, record, repo, engine, withhold_share)
     if why:
@@ -81,6 +87,8 @@ def query(
             )
             for other in ranked.also:
                 context.say(f"      and {other.fact_id}: {other.content}")
+    if html == Path("-"):
+        return
     if as_json:
         facts = [
             {
@@ -95,6 +103,26 @@ def query(
         context.show_json({"known": block.known, "block": block.text, "facts": facts})
     else:
         context.show(block.text)
+
+
+def _present(memory: Memory, block: Block, task: str, repo: str | None, html: Path | None, evidence: bool) -> None:
+    """Show what stands behind the lines, as a page or on stderr."""
+    from osmia_memory import presenting
+
+    shown = memory.evidence_of(block)
+    if evidence:
+        context.say(presenting.plain(shown) if shown else presenting.nothing(known=block.known, repo=repo))
+    if html is None:
+        return
+    page = presenting.page(shown, block.text, task=task, repo=repo, now=memory.clock(), known=block.known)
+    if html == Path("-"):
+        context.show(page)
+        return
+    try:
+        html.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write `{html}`: {error.strerror}; pass another file with `--html`") from error
+    context.say(f"the evidence behind {len(shown)} lines is in `{html}`")
 
 
 def _recorded(memory: Memory, block: Block, run: str, repo: str | None, engine: str | None, withhold_share: float) -> Block:
