@@ -18,8 +18,11 @@ from osmia_memory.store.fact_store import FactStore
 
 if TYPE_CHECKING:  # a query does not pay for reading transcripts
     from osmia_memory import feedback, presenting
+    from osmia_memory.budget import Budget
     from osmia_memory.digest import Digest
+    from osmia_memory.llm import Completer, Completion
     from osmia_memory.model_pass import ModelPass
+    from osmia_memory.nominating import Nominations
     from osmia_memory.pipeline import RunReport
     from osmia_memory.store.reading import Change
     from osmia_memory.transcripts.read import ReadOptions
@@ -224,6 +227,38 @@ class Memory:
         found = feedback.verdicts(known, shown, others)
         owned = {f.fact_id for f in known if repo in (None, f.owner)}
         return [v for v in found if v.fact_id in owned]
+
+    def nominate(self, completer: "Completer", budget: "Budget", *, repo: str | None = None, dry_run: bool = False) -> "Nominations":
+        """Let a model name pairs of facts that cannot both hold, among those that code finds worth asking about (`nominating`).
+
+        What was spent is recorded; `undo` takes back what one call named. A dry run says how many requests it would take.
+        """
+        from osmia_memory import nominating
+
+        found = list(nominating.groups(self.facts(repo=repo)))
+        if dry_run or not found:
+            return nominating.Nominations((), len(found), 0, 0)
+        named = nominating.nominate(found, completer, budget, self.recorder())
+        self.store.nominate(self.tenant, named.pairs, completer.model, at=self.clock())
+        return named
+
+    def recorder(self) -> "Callable[[str, Completion], None]":
+        """Puts what a completion has cost into the store's ledger."""
+        from osmia_memory.store.ledger import Request as Recorded
+
+        redact = self._redactor(self.store.redaction_key())
+
+        def record(prompt: str, completion: "Completion") -> None:
+            attempts = [
+                Recorded(a.model, a.state, a.tokens_in, a.tokens_out, a.cost_usd, a.latency_s, redact(a.error)) for a in completion.attempts
+            ]
+            self.store.record_requests(self.tenant, "", prompt, prompt, attempts, at=self.clock())
+
+        return record
+
+    def redact(self, text: str) -> str:
+        """The text without secrets, masked with this store's key."""
+        return self._redactor(self.store.redaction_key())(text)
 
     def order_commits(self, checkout: Path, repo: str | None = None) -> int:
         """Learn from a checkout which of the commits that runs began at come before which; later facts are then those of later commits.

@@ -19,13 +19,18 @@ from pydantic import BaseModel
 from osmia_memory import ids
 from osmia_memory.errors import ConfigError, InternalError
 from osmia_memory.extract.window import window
-from osmia_memory.extract.wire import ReplyV1
+from osmia_memory.extract.wire import NominationsV1, PhraseV1, ProfileV1, ReplyV1
 from osmia_memory.models import Event, TaskRun, Transcript
 from osmia_memory.render import CHARS_PER_TOKEN
 
 FOLDER = Path(__file__).parent / "prompts"
 LOCK = FOLDER / "published.lock"  # "name version sha256", one a line
-WIRES: Mapping[tuple[str, str], type[BaseModel]] = {("extract_facts", "v1"): ReplyV1}
+WIRES: Mapping[tuple[str, str], type[BaseModel]] = {
+    ("extract_facts", "v1"): ReplyV1,
+    ("reconcile", "v1"): NominationsV1,
+    ("summarize_pattern", "v1"): PhraseV1,
+    ("engine_profile", "v1"): ProfileV1,
+}
 
 _SHOWN_HASH = 6
 _MARK = 8
@@ -36,11 +41,19 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Example:
-    """A small run with the answer it deserves, shown to the model as an earlier turn."""
+    """A small record with the answer it deserves, shown to the model as an earlier turn. Of a prompt about runs it is a run."""
 
     name: str
-    transcript: Transcript
+    transcript: Transcript | None
     reply: BaseModel
+    record: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The record as it is sent."""
+        if self.transcript is None:
+            return self.record
+        return "\n".join(chunk.text for chunk in window(self.transcript, _rough_tokens))
 
 
 @dataclass(frozen=True)
@@ -68,9 +81,8 @@ class Prompt:
     def _opening(self) -> tuple[Message, ...]:
         said = [{"role": "system", "content": self._filled("system.jinja", self.system, {})}]
         for example in self.examples:
-            shown = "\n".join(chunk.text for chunk in window(example.transcript, _rough_tokens))
             answer = example.reply.model_dump_json(exclude_defaults=True)
-            said += [{"role": "user", "content": self._question(shown, 1, 1)}, {"role": "assistant", "content": answer}]
+            said += [{"role": "user", "content": self._question(example.shown, 1, 1)}, {"role": "assistant", "content": answer}]
         return tuple(said)
 
     def _question(self, record: str, part: int, parts: int) -> str:
@@ -140,8 +152,10 @@ def _mark(text: str) -> str:
 
 def _example(raw: Mapping[str, Any], wire: type[BaseModel]) -> Example:
     try:
-        events = tuple(_events(raw["events"]))
         reply = wire.model_validate(raw["reply"])
+        if "record" in raw:
+            return Example(raw["name"], None, reply, raw["record"].strip())
+        events = tuple(_events(raw["events"]))
         run = TaskRun(
             run_id=ids.run_id("", raw["run"]["engine"], raw["name"]),
             tenant_id="",

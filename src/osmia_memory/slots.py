@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from osmia_memory.models import Claim, Fact
-from osmia_memory.similarity import statement_parts, stem
+from osmia_memory.similarity import STOP_WORDS, statement_parts, stem
 
 # Verbs and participles after which one more value takes nothing from the other; by stem.
 _SEVERAL = frozenset(
@@ -254,7 +254,7 @@ def are_opposite(a: str, b: str) -> bool:
 _CONDITION = re.compile(
     r"\b(?:when|if|unless|while|without|with|under|until|except|only|before|after|during|outside|inside|whenever|as long as)\s+(?:the |a |an )?`?([\w./=-]+)"
     r"|\b(?:on|in|for|at|behind)\s+(?:the |a |an )?(macos|mac|darwin|linux|windows|wsl|alpine|ubuntu|debian|arm64?|x86\S*|ci|docker|containers?|production|prod|"
-    r"staging|development|dev|tests?|release|debug|python|node|go|postgres\w*|mysql|sqlite|v?\d\S*)\b"
+    r"staging|development|dev|tests?|release|debug|python|node|go|postgres\w*|mysql|sqlite|v\d\S*|\d{1,2}\.\d{1,2}(?:\.\d+)?(?![\d.:]))\b"
     r"|\b(locally|offline|online|interactively)\b",
     re.I,
 )
@@ -288,3 +288,48 @@ def _keys(fact: Fact) -> Iterator[str]:
     if plain:
         yield "\x1f".join(("first", *exact, plain[0]))
         yield "\x1f".join(("last", *exact, plain[-1]))
+
+
+# --- what a model may be asked about --------------------------------------------------------------------------------------
+
+# Verbs that say the same of a value: "listens on", "binds to", "uses port", "is served at".
+_LIGHT_VERBS = frozenset(
+    stem(word)
+    for word in """
+    use uses using listen listens bind binds bound run runs serve serves served set sets default defaults expose exposes start starts take takes have has
+    keep keeps live lives stay stays store stores stored configure configured need needs require requires expect expects be been return returns
+    answer answers respond responds give gives call calls want wants find finds found sit sits work works now moved move switched switch changed
+    change raised lowered currently longer anymore instead
+    """.split()
+)
+
+
+def differ_in_one_thing(a: str, b: str) -> bool:
+    """Whether two sentences are about the same thing in the same circumstances and differ in one number, name or negation alone.
+
+    They may be worded with other verbs. Weaker than `other_value` and `are_opposite`: enough to ask somebody, not enough to decide.
+    """
+    if not words(a) or not words(b) or conditions(a) != conditions(b):
+        return False
+    (exact_a, plain_a), (exact_b, plain_b) = statement_parts(a), statement_parts(b)
+    about_a, about_b = _subject_words(plain_a), _subject_words(plain_b)
+    if about_a != about_b or not about_a:
+        return False
+    names_a, names_b = ([t for t in exact if _CODE.fullmatch(t)] for exact in (exact_a, exact_b))
+    signs = (len(exact_a) - len(names_a)) % 2 != (len(exact_b) - len(names_b)) % 2
+    only_a, only_b = [t for t in names_a if t not in names_b], [t for t in names_b if t not in names_a]
+    if len(about_a) + len(set(names_a) & set(names_b)) < 2:
+        return False  # "the port is 8080" could be anything's
+    if signs:
+        return not only_a and not only_b
+    return len(only_a) == len(only_b) == 1 and _kind(only_a) == _kind(only_b) and _kind(only_a) is not None
+
+
+def about(content: str) -> tuple[str, ...]:
+    """The words that two sentences have to share to be about the same thing, sorted; empty where there are none."""
+    found = _subject_words(statement_parts(content)[1]) if words(content) else frozenset()
+    return tuple(sorted(found))
+
+
+def _subject_words(plain: Sequence[str]) -> frozenset[str]:
+    return frozenset(w for w in plain if w not in _LIGHT_VERBS and w not in STOP_WORDS)

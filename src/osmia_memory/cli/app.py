@@ -18,6 +18,7 @@ COMMANDS = {
     **dict.fromkeys(("query", "list", "show", "explain", "related", "stats", "feedback"), "asking"),
     **dict.fromkeys(("retract", "restore", "edit", "pin", "unpin", "undo", "changes", "forget"), "editing"),
     **dict.fromkeys(("import", "import-outcomes", "export", "decay", "verify", "doctor", "redact"), "keeping"),
+    "reconcile": "reconciling",
     "demo": "demonstrating",
     "cassettes": "cassettes",
 }

@@ -309,6 +309,12 @@ def stats(
     repo: Annotated[str | None, typer.Option("--repo", help="Only this repository's runs.")] = None,
     engines: Annotated[bool, typer.Option("--engines", help="Show engine profiles.")] = False,
     patterns: Annotated[bool, typer.Option("--patterns", help="Show patterns over at least three runs.")] = False,
+    llm: Annotated[
+        str | None, typer.Option("--llm", metavar="MODEL", help="Let a model word the lines; numbers and names stay those of the runs.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option("--base-url", help="With --llm: an OpenAI-compatible server, with its /v1.")] = None,
+    max_cost: Annotated[float | None, typer.Option("--max-cost", min=0, metavar="USD", help="With --llm: the most it may cost.")] = None,
+    price: Annotated[str | None, typer.Option("--price", metavar="IN,OUT", help="With --llm: USD per million tokens.")] = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
     tenant: TenantOption = None,
@@ -323,6 +329,8 @@ def stats(
     s = context.session(store, tenant, config, None)
     with context.at(s, as_of, known_at) as memory:
         report = memory.statistics(repo=repo)
+    if llm is not None:
+        _worded(report, s, llm, base_url, max_cost, price, engines=engines, patterns=patterns)
     if as_json:
         told = {name: [{**group._asdict(), "key": dict(group.key)} for group in report[name]] for name in ("groups", "engines")}
         context.show_json({**report, **told})
@@ -343,6 +351,35 @@ def stats(
     if patterns:
         for pattern in report["patterns"]:
             print(f"  {pattern.description}")
+
+
+def _worded(
+    report: dict[str, Any],
+    s: context.Session,
+    llm: str,
+    base_url: str | None,
+    max_cost: float | None,
+    price: str | None,
+    *,
+    engines: bool,
+    patterns: bool,
+) -> None:
+    """Put the model's words in place of the plain lines, where they hold."""
+    from osmia_memory import phrasing
+    from osmia_memory.cli.asking_model import Asking, ModelOptions
+
+    if not engines and not patterns:
+        raise typer.BadParameter("it words --engines or --patterns; give one of them", param_hint="--llm")
+    asking = Asking(ModelOptions(llm, base_url, max_cost, None, price), s)
+    budget, record, redact = asking.model_pass.budget, s.memory.recorder(), s.memory.redact
+    told = []
+    if engines:
+        report["profiles"], done = phrasing.profiles(report["profiles"], asking.completer, budget, redact, record)
+        told.append(done)
+    if patterns:
+        report["patterns"], done = phrasing.patterns(report["patterns"], asking.completer, budget, redact, record)
+        told.append(done)
+    context.say(f"{sum(d.worded for d in told)} lines worded by {llm}, {sum(d.plain for d in told)} as they were")
 
 
 def _print_expected(expected: dict[str, dict[str, float]]) -> None:

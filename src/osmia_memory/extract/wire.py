@@ -45,3 +45,40 @@ class ReplyV1(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     facts: list[FactV1]
+
+
+class PairV1(BaseModel):
+    """Two observations that cannot both hold."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    newer: int = Field(description="Number of the later observation, as printed in front of it.")
+    older: int = Field(description="Number of the earlier observation.")
+    relation: Literal["supersedes", "contradicts"] = Field(
+        description="'supersedes' if the later one tells what the earlier one's subject has become; 'contradicts' if one of them must be wrong."
+    )
+
+
+class NominationsV1(BaseModel):
+    """All pairs that cannot both hold; most lists have none."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    pairs: list[PairV1]
+
+
+class PhraseV1(BaseModel):
+    """One sentence for a statistic."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    sentence: str = Field(description="One sentence of at most 200 characters; numbers and names only as given.")
+
+
+class ProfileV1(BaseModel):
+    """Strengths and weaknesses of an engine, in the order of the lines given."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    strengths: list[str] = Field(description="One sentence for each line under 'strong', in that order.")
+    weaknesses: list[str] = Field(description="One sentence for each line under 'weak', in that order.")

@@ -7,13 +7,14 @@ those are ever taken back here.
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from osmia_memory import relations, slots
 from osmia_memory.folding import fold
 from osmia_memory.models import Fact, TaskRun, Witness
 from osmia_memory.store import codec
-from osmia_memory.store.operations import HELD, Connection, Operations, checked_tenant, insert, owner_key
+from osmia_memory.store.operations import HELD, Connection, Operations, checked_tenant, insert, journal, owner_key
 from osmia_memory.store.reading import witnesses_of
 
 BY_CODE, BY_MODEL, BY_HAND = "code", "model", "hand"
@@ -158,6 +159,23 @@ class Relating(Operations):
             ).fetchall()
         return [codec.run(row) for row in rows]
 
+    def nominate(self, tenant: str, pairs: Sequence[tuple[str, str]], model: str, *, at: datetime) -> int:
+        """Keep pairs that a model named, and settle the facts by them; one entry of the journal, so that one `undo` takes all back.
+
+        Returns how many are new.
+        """
+        whose = checked_tenant(tenant)
+        with self._writing() as connection:
+            new = add_pairs(connection, whose, "nominated", pairs, codec.storable(model), codec.to_utc(at))
+            if new:
+                ids = sorted({fact_id for pair in new for fact_id in pair})
+                rows = connection.execute(
+                    "SELECT no FROM facts WHERE tenant_id = ? AND fact_id IN (SELECT unnest(?::VARCHAR[]))", [whose, ids]
+                ).fetchall()
+                settle(connection, whose, [row[0] for row in rows])
+                journal(connection, whose, "nominate", f"{len(new)} pairs", {"pairs": [list(p) for p in new]}, at, model)
+        return len(new)
+
     def order_commits(self, tenant: str, repo: str, ancestors: Mapping[str, Collection[str]]) -> int:
         """Record which commits come before which (commit -> its ancestors), and settle the repository's facts by it. Returns new pairs."""
         whose = checked_tenant(tenant)
@@ -205,10 +223,20 @@ def _group(connection: Connection, tenant: str, numbers: set[int]) -> list[int]:
         f"SELECT f.no, f.fact_id FROM facts f WHERE f.no IN (SELECT unnest(?::BIGINT[])) AND f.tenant_id = ? AND {HELD}",
         [list(found), tenant],
     ).fetchall()
-    linked = neighbours(connection, tenant, [row[1] for row in rows])
+    linked = [*neighbours(connection, tenant, [row[1] for row in rows]), *_nominated(connection, tenant, [row[1] for row in rows])]
     shared = _sharing(connection, [row[0] for row in rows]) | set(linked)
     held = {row[0] for row in rows}
     return sorted((held & shared) | (set(linked) & _held(connection, linked)))
+
+
+def _nominated(connection: Connection, tenant: str, fact_ids: list[str]) -> list[int]:
+    """Row numbers of both sides of each nominated pair with one of these facts."""
+    rows = connection.execute(
+        "SELECT DISTINCT f.no FROM facts f JOIN pairs p ON f.fact_id IN (p.one, p.other) WHERE p.tenant_id = $tenant AND p.kind = 'nominated' "
+        "AND (p.one IN (SELECT unnest($ids::VARCHAR[])) OR p.other IN (SELECT unnest($ids::VARCHAR[])))",
+        {"tenant": tenant, "ids": fact_ids},
+    ).fetchall()
+    return [row[0] for row in rows]
 
 
 def _sharing(connection: Connection, numbers: list[int]) -> set[int]:

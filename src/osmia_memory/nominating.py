@@ -1,0 +1,93 @@
+"""A model names pairs of facts that cannot both hold; code has chosen the pairs it may name, and code decides what follows.
+
+A named pair is kept as a nomination, in one journal entry a command, so that `undo` takes all of them back. What replaces what follows from
+event time, evidence, branch and environment, as for every other pair (`relations.resolve`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from osmia_memory import prompting, relations, slots
+from osmia_memory.budget import Budget
+from osmia_memory.errors import CapReached
+from osmia_memory.extract.wire import NominationsV1
+from osmia_memory.llm import Completer, Completion, Request
+from osmia_memory.models import Fact
+
+MAX_REPLY_TOKENS = 800
+MAX_LISTED = 12  # facts of one request
+Record = Callable[[str, Completion], None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Facts of one owner, oldest first, of which some pairs may disagree. A pair is two positions, the older first."""
+
+    facts: tuple[Fact, ...]
+    pairs: frozenset[tuple[int, int]]
+
+    @property
+    def text(self) -> str:
+        """As the model reads it, numbered from 1."""
+        return "\n".join(f"{n} ({f.last_seen:%Y-%m-%d}) {f.content}" for n, f in enumerate(self.facts, 1))
+
+
+class Nominations(NamedTuple):
+    """What came of one command. `dropped` counts pairs that were named and not on offer; `unanswered` requests without a good reply."""
+
+    pairs: tuple[tuple[str, str], ...]
+    requests: int
+    dropped: int
+    unanswered: int
+
+
+def may_disagree(a: Fact, b: Fact) -> bool:
+    """Whether a model may name this pair: one owner, not yet related, and different in one thing alone."""
+    if (a.tenant_id, a.scope, a.owner) != (b.tenant_id, b.scope, b.owner) or a.superseded_by or b.superseded_by:
+        return False
+    if relations.disagreement(a, b) is not None or relations.say_the_same(a, b):
+        return False
+    if a.source.startswith("heuristic:") and b.source.startswith("heuristic:"):
+        return False  # rules word what they claim in fixed forms, and claims are compared by their slots
+    return slots.differ_in_one_thing(a.content, b.content)
+
+
+def groups(facts: Sequence[Fact]) -> Iterator[Group]:
+    """What to ask about: connected sets of facts that may disagree, each at most `MAX_LISTED` long."""
+    by_words: dict[tuple[str, ...], list[Fact]] = {}
+    for fact in sorted(facts, key=lambda f: (f.last_seen, f.fact_id)):
+        key = slots.about(fact.content)
+        if key:
+            by_words.setdefault((fact.tenant_id, fact.scope, fact.owner, *key), []).append(fact)
+    for members in by_words.values():
+        listed = members[-MAX_LISTED:]
+        pairs = {(i, j) for (i, a), (j, b) in combinations(enumerate(listed), 2) if may_disagree(a, b)}
+        if pairs:
+            yield Group(tuple(listed), frozenset(pairs))
+
+
+def nominate(found: Sequence[Group], completer: Completer, budget: Budget, record: Record) -> Nominations:
+    """Ask about each group; the pairs named are those that were on offer."""
+    prompt = prompting.load("reconcile", "v1")
+    named: set[tuple[str, str]] = set()
+    asked = dropped = unanswered = 0
+    for group in found:
+        try:
+            completion = completer.complete(Request(prompt.render(record=group.text), prompt.wire, MAX_REPLY_TOKENS), budget)
+        except CapReached:
+            unanswered += 1
+            continue
+        asked += 1
+        record(prompt.id, completion)
+        if completion.state != "ok" or not isinstance(completion.parsed, NominationsV1):
+            unanswered += 1
+            continue
+        for pair in completion.parsed.pairs:
+            places = tuple(sorted((pair.older - 1, pair.newer - 1)))
+            if places in group.pairs:
+                named.add((group.facts[places[0]].fact_id, group.facts[places[1]].fact_id))
+            else:
+                dropped += 1
+    return Nominations(tuple(sorted(named)), asked, dropped, unanswered)
