@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fmt clean bench-extraction bench-replay
+.PHONY: demo test check fmt clean bench-extraction bench-replay bench-pairs bench-predict
 demo: $(VENV)/.installed
 	@$(BIN)/osmia-memory demo
 
@@ -35,3 +35,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+bench-pairs: $(VENV)/.installed
+	@$(BIN)/python benchmarks/measure_pairs.py --write
+
+# FILES="engine=outcomes.json ..."
+bench-predict: $(VENV)/.installed
+	@$(BIN)/python benchmarks/predict.py $(FILES)

@@ -49,8 +49,8 @@ def may_disagree(a: Fact, b: Fact) -> bool:
         return False
     if relations.disagreement(a, b) is not None or relations.say_the_same(a, b):
         return False
-    if a.source.startswith("heuristic:") and b.source.startswith("heuristic:"):
-        return False  # rules word what they claim in fixed forms, and claims are compared by their slots
+    if a.claim is not None and b.claim is not None:
+        return False  # claims are compared by their slots
     return slots.differ_in_one_thing(a.content, b.content)
 
 
