@@ -4,6 +4,7 @@ The 150 quotes of the eighth are in `extract/test_grounding.py`; here is what a 
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from osmia_memory.extract import heuristics
 from osmia_memory.extract.wire import ReplyV1
 from osmia_memory.llm import LiteLlmCompleter, Price, Request
 from osmia_memory.model_pass import ModelPass
-from osmia_memory.testing import ScriptedReply
+from osmia_memory.testing import ScriptedCompleter, ScriptedReply
 from tests import loopback
 from tests.loopback import Loopback, Seen, reply
 from tests.product import Events, a_memory, a_task_run, as_jsonl, contents, edits, exported, says, sh
@@ -264,3 +265,35 @@ def test_a_request_says_nothing_of_the_store(tmp_path: Path) -> None:
         learn_with(memory, asked(note)[0], a_run("s9"))
 
     assert requests[0] == requests[1]
+
+
+@pytest.mark.slow
+def test_11_two_million_tokens_fit_the_parts_and_the_last_state_wins(tmp_path: Path) -> None:
+    """A huge run completes within its parts, each within the window; what an early part says and a late one takes back is not current."""
+    page = "the order was shipped to its customer by the carrier of the week, says its number\n" * 49
+    port = "The dev server of `bin/serve` listens on port {}."
+    early = sh("bin/serve --check", "bin/serve: listening on port 8080\n1 check passed")
+    late = sh("bin/serve --check", "bin/serve: listening on port 9090\n1 check passed")
+    survey = [says(f"Step {n} of the survey. {page}") for n in range(2_000)]
+    run = a_task_run("huge", early, *survey, late)
+    assert len(json.dumps(run)) >= 8_000_000  # at four characters a token
+    window = 8_000
+    seen: list[int] = []
+
+    def answer(request: Request) -> ScriptedReply:
+        asked_about = str(request.messages[-1]["content"])
+        seen.append(len(asked_about) // 4)
+        for number in (8080, 9090):
+            found = re.search(rf"^\[(\d+)\] .*listening on port {number}", asked_about, re.M)
+            if found:
+                claim = {"subject": "bin/serve", "attribute": "port", "value": str(number)}
+                return ScriptedReply(proposed(port.format(number), [(int(found[1]), f"listening on port {number}")], **claim))
+        return ScriptedReply('{"facts": []}')
+
+    memory = a_memory(tmp_path)
+    (report,) = learn_with(memory, ModelPass(ScriptedCompleter(answer), Budget(), 1, window), run)
+
+    assert not done(report).is_partial
+    assert 9 <= len(seen) <= 8_000_000 // 4 // window + 60
+    assert max(seen) <= window * 1.2
+    assert {c for c in contents(memory) if "port" in c} == {port.format(9090)}

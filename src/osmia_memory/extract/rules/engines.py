@@ -95,7 +95,8 @@ def provider_trouble(view: View) -> Iterator[Finding]:
                 told.add(kind)
                 lasting = kind == "context overflow"
                 yield Finding(
-                    f"{engine} hit a {kind} of its provider during a run" + ("; keep outputs and files read small." if lasting else "."),
+                    f"{engine} hit {'an' if kind == 'overload' else 'a'} {kind} of its provider during a run"
+                    + ("; keep outputs and files read small." if lasting else "."),
                     "general",
                     Claim(engine, "provider", kind, "seen"),
                     (view.cite(event, match[0].strip()),),
