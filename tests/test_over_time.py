@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from osmia_memory import aging
+from osmia_memory.decaying import decay
 from osmia_memory.errors import InputError
 from osmia_memory.memory import Memory
 from osmia_memory.models import Fact
+from osmia_memory.testing import FixedClock
 from tests.product import NOW, REPO, a_memory, osmia
 
 TASK = "The dev server does not come up on its port; fix the port of the dev server"
@@ -171,3 +174,20 @@ def test_links_do_not_cross_tenants(tmp_path: Path) -> None:
     assert current(memory) == {"The dev server listens on port 8080."}
     assert current(other) == {"The dev server listens on port 8082."}
     assert all("8080" not in line for line in exported(other))
+
+
+def test_failure_26_what_is_pinned_survives(tmp_path: Path) -> None:
+    """Time, the decay pass, a newer value, a re-wording: a pinned fact stays as it is; saving a known text as pinned pins it."""
+    memory = told(a_memory(tmp_path), PORTS[0], TLS)
+    told(memory, {**PORTS[0], "pinned": True})
+    (pinned,) = [f for f in memory.facts() if f.pinned]
+    assert pinned.content == PORTS[0]["content"]
+    told(memory, PORTS[1], row("Dev server listens on port 8080", 9))
+    much_later = NOW + timedelta(days=4000)
+    assert decay(memory.store, memory.settings, much_later).pruned
+    late = Memory(memory.store_path, memory.tenant, clock=FixedClock(much_later))
+    assert PORTS[0]["content"] in current(late)
+    assert PORTS[0]["content"].rstrip(".") in late.prior_knowledge(TASK, repo=REPO).text
+    kept = late.store.facts_by_id(late.tenant, [pinned.fact_id])[0]
+    assert aging.current_confidence(kept, much_later) == kept.confidence
+    assert TLS["content"] not in current(late)

@@ -143,7 +143,7 @@ def _age(fact: Fact) -> tuple[datetime, datetime, str]:
 
 
 def _same(facts: Sequence[Fact]) -> list[Link]:
-    """Each fact that only re-words another, linked to the one of its group that was observed first."""
+    """Each fact that only re-words another, linked to the one of its group that is pinned or was observed first."""
     groups: dict[str, list[Fact]] = {}
     for fact in facts:
         for key in slots.keys(fact):
@@ -153,8 +153,9 @@ def _same(facts: Sequence[Fact]) -> list[Link]:
         for a, b in combinations(sorted(members, key=lambda f: (f.valid_from, f.fact_id)), 2):
             first, second = _head(a, heads), _head(b, heads)
             if first is not second and say_the_same(a, b):
-                keep, drop = sorted((first, second), key=lambda f: (f.valid_from, f.fact_id))
-                heads[drop.fact_id] = keep
+                keep, drop = sorted((first, second), key=lambda f: (not f.pinned, f.valid_from, f.fact_id))
+                if not drop.pinned:  # what a person pinned stays as it is
+                    heads[drop.fact_id] = keep
     found = []
     for fact in facts:
         head = _head(fact, heads)
