@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -482,3 +483,9 @@ def test_an_interrupt_says_what_it_left(folder: Path) -> None:
         _, told = process.communicate(timeout=30)
     assert b"interrupted; what was stored so far is kept\n" in told
     assert process.returncode == 130
+
+
+def test_the_version_is_the_packages() -> None:
+    """One line, status 0."""
+    ran = osmia("--version")
+    assert (ran.status, ran.out) == (0, f"osmia-memory {metadata.version('osmia-memory')}\n")

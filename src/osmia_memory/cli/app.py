@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -43,6 +43,14 @@ class Commands(TyperGroup):
             raise SystemExit(130) from None
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib import metadata  # 20 ms that a query should not pay
+
+        print(f"osmia-memory {metadata.version('osmia-memory')}")
+        raise typer.Exit
+
+
 def application(command: str | None = None) -> typer.Typer:
     """The command line with all commands, or with the module of one alone."""
     app = typer.Typer(
@@ -60,7 +68,9 @@ def application(command: str | None = None) -> typer.Typer:
     return app
 
 
-def _nothing() -> None:
+def _nothing(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Print the version and exit.")] = False,
+) -> None:
     pass
 
 
