@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from osmia_memory import feedback, folding, ids, reconcile
+from osmia_memory import folding, ids, reconcile
 from osmia_memory.digest import Digest, Known, is_current
 from osmia_memory.extract import heuristics
 from osmia_memory.models import Applied, Candidate, Discard, Insert, Plan, Reinforce, Retire, Skip, TaskRun
 from osmia_memory.spool import Injection
 from osmia_memory.store.applying import state_after
-from osmia_memory.store.fact_store import FactStore
+from osmia_memory.store.fact_store import FactStore, Session
 from osmia_memory.store.injections import Recorded
 from osmia_memory.store.ledger import DONE
 from osmia_memory.store.reading import State
@@ -149,12 +149,12 @@ def _write(waiting: Sequence[Digest], store: FactStore, now: datetime, versions:
     No run stands twice in `waiting`, and each has its extraction. `versions` are those in the store by run id; what is stored here is added.
     """
     tenant = waiting[0].run.tenant_id
-    waiting, used = _with_uses(waiting, store, tenant)
-    found = [d.extraction or heuristics.Extraction((), ()) for d in waiting]
-    named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for e in found for c in e.candidates}
     extractors = [_extractor(versions.get(d.run.run_id), d.run) for d in waiting]
     plans: list[Plan] = []
     with store.session(write=True) as session:
+        waiting, used = _with_uses(waiting, session, tenant)
+        found = [d.extraction or heuristics.Extraction((), ()) for d in waiting]
+        named = {ids.fact_id(tenant, c.scope, c.owner, c.claim, c.content) for e in found for c in e.candidates}
         previous = {d.run.run_id: frozenset(session.facts_of_run(tenant, d.run.run_id)) for d in waiting if d.run.run_id in versions}
         touched = sorted(named.union(*previous.values()))
         state, tombstones = session.state_for(tenant, touched), frozenset(session.tombstones(tenant, touched))
@@ -168,12 +168,12 @@ def _write(waiting: Sequence[Digest], store: FactStore, now: datetime, versions:
             plans.append(plan)
         vocabularies = [d.vocabulary for d in waiting]
         applied = session.apply_many(plans, recorded_at=now, extractors=extractors, vocabularies=vocabularies)
-    store.note_uses(tenant, used)
+        session.note_uses(tenant, used)
     versions |= {d.run.run_id: (d.run.version, extractor) for d, extractor in zip(waiting, extractors, strict=True)}
     return [RunReport(d, plan, done) for d, plan, done in zip(waiting, plans, applied, strict=True)]
 
 
-def _with_uses(waiting: Sequence[Digest], store: FactStore, tenant: str) -> tuple[Sequence[Digest], dict[str, tuple[str, frozenset[str]]]]:
+def _with_uses(waiting: Sequence[Digest], store: Session, tenant: str) -> tuple[Sequence[Digest], dict[str, tuple[str, frozenset[str]]]]:
     """The digests, with testimony marked that a run gave because our block had told it so; and the uses, by session."""
     recorded = {r.session: r for r in store.injections(tenant) if not r.withheld}
     marked: list[Digest] = []
@@ -185,6 +185,8 @@ def _with_uses(waiting: Sequence[Digest], store: FactStore, tenant: str) -> tupl
         if record is None:
             marked.append(each)
             continue
+        from osmia_memory import feedback  # its statistics cost 8 ms that a run without a record should not pay
+
         shown = store.facts_by_id(tenant, record.fact_ids)
         used = frozenset(f.fact_id for f in shown if feedback.is_used(f, each.actions))
         uses[each.run.session_id] = (each.run.run_id, used)
@@ -192,7 +194,7 @@ def _with_uses(waiting: Sequence[Digest], store: FactStore, tenant: str) -> tupl
     return marked, uses
 
 
-def _from_block(digest: Digest, store: FactStore, tenant: str) -> Recorded | None:
+def _from_block(digest: Digest, store: Session, tenant: str) -> Recorded | None:
     """What the block in a transcript showed, put into the ledger; None if none of its lines is a fact here."""
     run = digest.run
     owners = [(scope, owner) for scope, owner in (("repo", run.repo), ("engine", run.engine)) if owner]
