@@ -71,8 +71,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory, two_runs: Path) -> Shared:
     memory = a_memory(folder)
     memory.import_rows(rows({"content": "aider asks before it adds files.", "scope": "engine", "owner": "aider"}), name="rows")
     learn(a_memory(folder, "incident-triage"), a_task_run("s9", NO_JUST, repo="acme/other", engine="opencode"))
-    run_id = memory.store.runs("ticketing")[0].run_id
-    return Shared(memory.store_path, id_of(memory, "python -m pytest"), run_id, exported(memory), memory.store.generation())
+    memory.import_rows(rows({"content": "The cart listens on port 1."}, {"content": "The cart listens on port 2."}), name="rows")
+    port = next(f.fact_id for f in memory.facts() if "port" in f.content)
+    memory.pin(id_of(memory, "asks before"), True)
+    memory.import_outcomes([("x", json.dumps({f"t-{n}": True for n in range(3)}).encode())], engine="aider", repo=REPO)
+    memory.record_injection("s1", repo=REPO, engine="aider", fact_ids=[port], tokens=9)
+    memory.take_spool()
+    run_id = next(r.run_id for r in memory.store.runs("ticketing") if r.session_id == "s1")
+    return Shared(memory.store_path, port, run_id, exported(memory), memory.store.generation())
 
 
 @pytest.fixture
@@ -92,6 +98,12 @@ def test_a_missing_tenant_is_an_error(tmp_path: Path, tenant: Any) -> None:
         Memory(tmp_path / "memory.duckdb", tenant)
 
 
+def as_it_was(memory: Memory) -> list[str]:
+    """Contents of the facts as of now, from a copy of the past."""
+    with memory.at(as_of=memory.clock()) as past:
+        return [f.content for f in past.facts()]
+
+
 @pytest.mark.parametrize(
     "reach",
     [
@@ -109,6 +121,15 @@ def test_a_missing_tenant_is_an_error(tmp_path: Path, tenant: Any) -> None:
         lambda m, fact_id, run_id: m.statistics(repo=REPO)["groups"],
         lambda m, fact_id, run_id: m.forget(repo=REPO)[0],
         lambda m, fact_id, run_id: m.forget(repo=REPO, dry_run=True)[0],
+        lambda m, fact_id, run_id: m.related(fact_id, 4),
+        lambda m, fact_id, run_id: m.history(fact_id),
+        lambda m, fact_id, run_id: m.changes(),
+        lambda m, fact_id, run_id: m.feedback(),
+        lambda m, fact_id, run_id: m.feedback(repo=REPO),
+        lambda m, fact_id, run_id: as_it_was(m),
+        lambda m, fact_id, run_id: m.store.injections(m.tenant),
+        lambda m, fact_id, run_id: m.statistics()["patterns"],
+        lambda m, fact_id, run_id: m.statistics()["expected"],
     ],
 )
 def test_another_tenant_reads_nothing(shared: Shared, tmp_path: Path, reach: Callable[[Memory, str, str], Any]) -> None:
