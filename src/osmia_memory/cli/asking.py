@@ -335,7 +335,9 @@ def stats(
         told = {name: [{**group._asdict(), "key": dict(group.key)} for group in report[name]] for name in ("groups", "engines")}
         context.show_json({**report, **told})
         return
-    print(f"{report['runs']} runs, {report['facts']} facts ({report['corroborated']} from two or more independent runs)")
+    print(
+        f"{report['runs']} run{'s' * (report['runs'] != 1)}, {report['facts']} facts ({report['corroborated']} from two or more independent runs)"
+    )
     if asked := report["model_pass"]:
         print(
             f"models: {asked['requests']} requests, {asked['tokens']:,} tokens, {asked['cost_usd']:.4f} USD; "

@@ -126,7 +126,8 @@ class View:
     @functools.cached_property
     def created_names(self) -> frozenset[str]:
         """Base names of the files and folders this run made, and their module names."""
-        names = {posixpath.basename(p) for p in self.created}
+        # a backup (`cart.py.bak`) does not make the file it was copied from one of the run's own
+        names = {posixpath.basename(p) for p in self.created if not _BACKUP.search(p)}
         folders = {
             w.strip("/")
             for s in self.steps
@@ -158,9 +159,17 @@ class View:
     @functools.cached_property
     def _own_code(self) -> frozenset[int]:
         inline = re.compile(r"<<|\bpython[\d.]* (?:-\w+ )*-c\b|\bnode (?:-e|-p)\b|\bperl -")
-        names = [re.escape(n) for n in self.created_names if len(n) > 3]
-        made = re.compile(rf"(?<![\w-])(?:{'|'.join(names)})(?!\w)") if names else None
+        names = [re.escape(n) for n in self.created_names | self._tails_of_created if len(n) > 3]
+        # `tests/cart/test_tax.py` and the label `cart.test_tax` are other files than a `test_tax.py` that the run put elsewhere
+        made = re.compile(rf"(?<![\w./-])(?:\./|\$\{{?\w+\}}?/|~/)?(?:{'|'.join(names)})(?!\w)") if names else None
         return frozenset(s.index for s in self.steps if inline.search(s.line) or (made and made.search(s.line)))
+
+    @functools.cached_property
+    def _tails_of_created(self) -> frozenset[str]:
+        """Every way to name a created file from a folder above it: `/tmp/a/try.py` gives `a/try.py`, `tmp/a/try.py` and the whole path."""
+        parts = [(p, p.split("/")) for p in self.created if "/" in p and not _BACKUP.search(p)]
+        tails = {"/".join(words[n:]) for _, words in parts for n in range(1, len(words) - 1)} | {p for p, _ in parts}
+        return frozenset(tails | {t.removesuffix(".py").replace("/", ".") for t in tails if t.endswith(".py")})
 
     @functools.cached_property
     def scripted(self) -> tuple[Edit, ...]:
@@ -238,6 +247,7 @@ _WRITES = re.compile(
 )
 _PATH = re.compile(r"['\"]([\w./-]+/[\w.-]+\.\w+)['\"]")
 _TESTBEDS = ("/testbed", "/workspace", "/repo", "/app")
+_BACKUP = re.compile(r"(?:\.(?:bak|orig|old|backup|save)|~)$")
 
 
 def view(transcript: Transcript) -> View:

@@ -108,8 +108,11 @@ def _renamed(failed: Simple, works: Simple, sign: Sign) -> str | None:
     )
 
 
+_PYTEST_MARK = re.compile(r"^E\s+(?=\S)")  # in front of the lines of an error; says nothing by itself
+
+
 def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, later: Step) -> str | None:
-    error = " ".join(view.relative(sign.line).split()).replace("`", "'")
+    error = _PYTEST_MARK.sub("", " ".join(view.relative(sign.line).split())).replace("`", "'")
     error = error if len(error) <= 110 else error[:110].rsplit(" ", 1)[0] + " …"
     if sign.kind == "missing file":
         return f"There is no `{view.relative(sign.key)}`; `{view.relative(commands.typed(works, 1))}` is what exists."
@@ -265,7 +268,7 @@ def _importing_file(view: View, step: Step) -> str | None:
 
 
 RULES = (
-    Rule("fix_up", 1, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
+    Rule("fix_up", 2, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
     Rule("told_what_to_add", 2, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
     Rule("missing", 1, 0.7, 0.01, "seen once; somebody may install it", missing),
 )
