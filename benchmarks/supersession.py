@@ -5,7 +5,8 @@
 FILE holds a list of sets, each with a numbered list of facts as `context`, `questions`, `answers` and `metadata.qa_pair_ids`
 (MemoryAgentBench's fact consolidation). The number of a fact is its event time, and each is one run's word. Single-hop sets only. A
 question counts as right when the best-ranked fact holds one of its answers; `newest` is how often the latest of all facts that share
-the question's best line does. Results go to benchmarks/results/supersession.json.
+the question's best line does. Results of all sets go to
+benchmarks/results/supersession.json.
 """
 
 import argparse
@@ -74,12 +75,12 @@ def main() -> None:
     """Measure and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--limit", type=int, default=10**9, help="sets with more facts are left out")
+    parser.add_argument("--limit", type=int, help="sets with more facts are left out, and no results are written")
     parser.add_argument("--wrong", action="store_true", help="print the questions whose best line is not current")
     given = parser.parse_args()
     results = []
     for name, facts, asked in sets(given.file):
-        if len(facts) <= given.limit:
+        if given.limit is None or len(facts) <= given.limit:
             row = measure(name, facts, asked)
             for question, answers, lines in row.pop("wrong"):
                 if given.wrong:
@@ -89,7 +90,8 @@ def main() -> None:
     total = {key: sum(r[key] for r in results) for key in ("questions", "answered", "current_first", "current_shown")}
     total["share"] = round(total["current_first"] / max(1, total["questions"]), 4)
     print(json.dumps(total))
-    (HERE / "results" / "supersession.json").write_text(json.dumps({"sets": results, "total": total}, indent=1) + "\n")
+    if given.limit is None:  # a part of the sets is no result
+        (HERE / "results" / "supersession.json").write_text(json.dumps({"sets": results, "total": total}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
