@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+import pytest
+
 from osmia_memory.extract.rule import Finding
 from osmia_memory.extract.rules import how_to_test
 from osmia_memory.extract.view import view
-from osmia_memory.testing import Tape
+from osmia_memory.testing import Tape, a_run
 
 OK = "===== 12 passed in 1.10s ====="
 
@@ -96,3 +98,37 @@ def test_tests_where_anybody_would_look_are_not_told() -> None:
     """`test_cart.py` for `cart.py`, and Go's tests in the folder of the file, follow from the name."""
     assert found(how_to_test.tests_of_file, Tape().edit("shop/cart.py").sh("pytest tests/test_cart.py", OK)) == []
     assert found(how_to_test.tests_of_file, Tape().edit("cart/cart.go").sh("go test ./cart", "ok  \texample.org/shop/cart\t0.2s")) == []
+
+
+def test_a_test_of_the_repository_is_not_taken_for_a_script_of_the_same_name() -> None:
+    """A run that tries things in `test_tax.py` still ran the repository's own `cart.test_tax`."""
+    tape = Tape().create("test_tax.py").sh("python runtests.py cart.tests.test_tax", "Ran 4 tests in 0.1s\n\nOK")
+    assert found(how_to_test.test_command, tape) == [
+        "Tests are run with `python runtests.py <label>`, for example `python runtests.py cart.tests.test_tax`."
+    ]
+    for line in ("pytest test_tax.py", "pytest ./test_tax.py", "cd /tmp && pytest $DIR/test_tax.py"):
+        assert found(how_to_test.test_command, Tape().create("test_tax.py").sh(line, OK)) == []
+    assert found(how_to_test.test_command, Tape().create("/tmp/try/test_tax.py").sh("cd /tmp && pytest try/test_tax.py", OK)) == []
+
+
+def test_a_backup_does_not_make_its_file_a_script_of_the_run() -> None:
+    """`cp runtests.py runtests.py.bak` leaves `runtests.py` the repository's."""
+    tape = Tape().sh("cp runtests.py runtests.py.bak").sh("python runtests.py cart", "Ran 4 tests in 0.1s\n\nOK")
+    assert found(how_to_test.test_command, tape) != []
+
+
+@pytest.mark.parametrize(
+    ("path", "label", "told"),
+    [
+        ("shop/orders/fields/files.py", "order_fields", False),
+        ("shop/orders/deletion.py", "delete", False),
+        ("shop/migrations/loader.py", "migrations.test_loader", False),
+        ("shop/orders/fields/files.py", "file_storage", True),
+    ],
+)
+def test_a_label_that_says_what_the_path_says_is_not_told(path: str, label: str, told: bool) -> None:
+    """Anybody would try the label of the same words first; what a failed run checked with is no recommendation."""
+    tape = Tape(a_run(outcome="success")).edit(path).sh(f"tools/check {label}", "Ran 12 tests in 0.2s\n\nOK")
+    assert bool(found(how_to_test.tests_of_file, tape)) is told
+    failed = Tape(a_run(outcome="failure")).edit(path).sh(f"tools/check {label}", "Ran 12 tests in 0.2s\n\nOK")
+    assert found(how_to_test.tests_of_file, failed) == []

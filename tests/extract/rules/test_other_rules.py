@@ -119,18 +119,6 @@ def test_of_a_diff_the_line_that_was_added_is_what_was_tried() -> None:
     assert "the edit `self.db.execute(" in content
 
 
-def test_files_changed_together_need_a_success_and_a_common_name() -> None:
-    """Two source files into which an accepted fix brought the same name; documents and tests do not count."""
-    run = a_run(outcome="success")
-    tape = Tape(run).edit("shop/a.py", "tax_rate = 1").edit("shop/b.py", "use(tax_rate)").edit("README.md")
-    assert found(changes.changed_together, tape) == [
-        "`shop/a.py` and `shop/b.py` were changed together: an accepted fix brought `tax_rate` into both."
-    ]
-    assert found(changes.changed_together, Tape(run).edit("shop/a.py", "x = 1").edit("shop/b.py", "y = 2")) == []
-    assert found(changes.changed_together, Tape(run).edit("shop/a.py", "tax_rate = 1").edit("tests/test_a.py", "tax_rate")) == []
-    assert found(changes.changed_together, Tape().edit("shop/a.py", "tax_rate = 1").edit("shop/b.py", "tax_rate")) == []
-
-
 def test_two_files_that_a_test_ties_together_are_told() -> None:
     """The test fails after one change and passes after exactly one other file changed as well."""
     red = "FAILED tests/test_schema.py::test_versions - AssertionError: 8 != 7\n== 1 failed, 3 passed in 0.1s =="
@@ -177,15 +165,22 @@ def test_engine_facts_are_about_the_engine() -> None:
     assert "more than one fenced command block" in found(engines.format_rejected, tape)[0]
     cut = Tape(a_run(engine="mini-swe-agent")).sh("cat big.py", "The output of your last command was too long.", args={"truncated": True})
     assert "cuts command output above about 10,000 characters" in found(engines.output_cut, cut)[0]
+    told = "Output too large (204.5KB). Full output saved to: /tmp/x.txt\n\nPreview (first 2KB):\nReading"
+    saved = Tape(a_run(engine="claude-code")).sh("cat big.py", told, args={"truncated": True})
+    assert "shows only their first 2KB" in found(engines.output_cut, saved)[0]
     left = Tape().sh("make all", "", None)
     left.add("tool_call", '{"session_id": 4, "chars": ""}', tool="write_stdin").add("command_result", "done", answers=0, exit_code=0)
     assert "`write_stdin`" in found(engines.left_running, left)[0]
 
 
-def test_a_provider_s_trouble_is_short_lived() -> None:
-    """A rate limit passes; nothing about the repository follows."""
-    tape = Tape().add("error", "429 rate limit reached for requests", tool="provider")
-    assert found(engines.provider_trouble, tape) == ["codex hit a rate limit of its provider during a run."]
+def test_an_overflow_of_the_context_is_told_and_what_passes_by_itself_is_not() -> None:
+    """A rate limit or an overloaded provider says nothing to the next run."""
+    full = Tape().add("error", "prompt is too long: 210000 tokens", tool="provider")
+    assert found(engines.provider_trouble, full) == [
+        "codex hit a context overflow of its provider during a run; keep outputs and files read small."
+    ]
+    for passing in ("429 rate limit reached for requests", "529 overloaded"):
+        assert found(engines.provider_trouble, Tape().add("error", passing, tool="provider")) == []
     count = Tape().add("error", "the request has 206,529 tokens", tool="provider")
     assert found(engines.provider_trouble, count) == []  # a number is no status
 

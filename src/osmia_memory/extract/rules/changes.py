@@ -143,44 +143,6 @@ def _reverted(view: View, step: Step) -> list[str]:
 # --- files that move together -------------------------------------------------------------------------------------------
 
 
-def changed_together(view: View) -> Iterator[Finding]:
-    """Two source files into which one accepted fix brought the same name. Shown only when several runs say so."""
-    run = view.transcript.run
-    sources = [p for p in view.edited if not is_test_file(p) and not _NOT_SOURCE.search(p) and not _SETTINGS.search(p)]
-    if run.outcome != "success" or len(sources) != 2:
-        return
-    first, second = sorted(sources)
-    shared = _brought_in(view, first) & _brought_in(view, second)
-    if not shared:
-        return
-    name = max(sorted(shared), key=len)
-    events = [view.transcript.events[next(e for e in view.edits if p in e.paths).at] for p in (first, second)]
-    yield Finding(
-        f"`{first}` and `{second}` were changed together: an accepted fix brought `{name}` into both.",
-        "repo_quirk",
-        Claim(first, "changes with", second, "yes"),
-        tuple(_cite_edit(view, e, p) for e, p in zip(events, (first, second), strict=True)),
-        anchors=(f"file:{first}", f"file:{second}"),
-        tags=("corroborate",),
-    )
-
-
-_IDENTIFIER = re.compile(r"\b(?:[a-z]\w*_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)\b")
-
-
-def _brought_in(view: View, path: str) -> set[str]:
-    """Telling names in what the run added to a file, by its final patch where there is one."""
-    submission = next((e for e in view.events("file_edit") if e.tool == "submission"), None)
-    if submission is not None:
-        part = re.split(r"^diff --git ", submission.text.partition(f"+++ b/{path}\n")[2], maxsplit=1, flags=re.M)[0]
-        added = "\n".join(line for line in part.splitlines() if line.startswith("+"))
-        gone = "\n".join(line for line in part.splitlines() if line.startswith("-"))
-        return set(_IDENTIFIER.findall(added)) - set(_IDENTIFIER.findall(gone)) if "print(" not in added else set()
-    edits = [view.transcript.events[e.at] for e in view.edits if path in e.paths]
-    old = " ".join(str(e.args.get("old_string") or "") for e in edits)
-    return {n for e in edits if e.kind == "file_edit" for n in _IDENTIFIER.findall(e.text)} - set(_IDENTIFIER.findall(old))
-
-
 _SETTINGS = re.compile(r"\.(?:toml|ya?ml|cfg|ini|lock|md|rst|txt)$|(?:^|/)(?:apply|fix|patch|update|repro)\w*\.py$")
 
 
@@ -317,7 +279,6 @@ RULES = (
     Rule("swept_in", 1, 0.8, 0.01, "the submitted patch shows it", swept_in),
     Rule("push_side_effect", 1, 0.8, 0.01, "the hook said so", push_side_effect),
     Rule("dead_end", 3, 0.65, 0.01, "the agent's own reason", dead_end),
-    Rule("changed_together", 1, 0.6, 0.01, "one change; more runs must say so", changed_together),
     Rule("needed_too", 2, 0.75, 0.01, "a test failed without the other file and passed with it", needed_too),
     Rule("rejected", 1, 0.8, 0.01, "the check said so", rejected),
 )

@@ -40,9 +40,14 @@ def output_cut(view: View) -> Iterator[Finding]:
             )
             if match is None:
                 continue
+            kept = re.search(r"Preview \(first (\d+ ?[KM]?B)\)", result.text)
+            how = (
+                f"writes big command outputs to a file and shows only their first {kept[1]}, so what comes after is not seen"
+                if kept
+                else f"cuts command output above about {_limit(view)} characters to its head and tail, so printing a whole big file hides its middle"
+            )
             yield Finding(
-                f"{engine} cuts command output above about {_limit(view)} characters to its head and tail, so printing a whole big file hides its middle; "
-                "read ranges (`grep -n`, `sed -n 'A,Bp'`).",
+                f"{engine} {how}; read ranges (`grep -n`, `sed -n 'A,Bp'`).",
                 "failure_pattern",
                 Claim(engine, "cuts output", "", "yes"),
                 (view.cite(result, match[0].strip()), cite_command(view, step)),
@@ -77,11 +82,9 @@ def left_running(view: View) -> Iterator[Finding]:
 
 
 def provider_trouble(view: View) -> Iterator[Finding]:
-    """Rate limits, overload, context overflow and refusals of the provider: about the engine, short-lived."""
+    """Context overflow and refusals of the provider: about the engine. Rate limits and overload pass by themselves and teach nothing."""
     engine = view.transcript.run.engine
     kinds = (
-        ("rate limit", r"rate.?limit|(?<![\d,.])429\b|usage limit"),
-        ("overload", r"overloaded|(?<![\d,.])(?:529|503|500)\b|internal server error"),
         ("context overflow", r"context (?:length|window)|prompt is too long|maximum context|ContextWindowExceeded"),
         ("refusal", r"\brefus(?:al|ed)\b|content policy"),
     )
@@ -95,8 +98,7 @@ def provider_trouble(view: View) -> Iterator[Finding]:
                 told.add(kind)
                 lasting = kind == "context overflow"
                 yield Finding(
-                    f"{engine} hit {'an' if kind == 'overload' else 'a'} {kind} of its provider during a run"
-                    + ("; keep outputs and files read small." if lasting else "."),
+                    f"{engine} hit a {kind} of its provider during a run" + ("; keep outputs and files read small." if lasting else "."),
                     "general",
                     Claim(engine, "provider", kind, "seen"),
                     (view.cite(event, match[0].strip()),),
@@ -148,9 +150,9 @@ def repeated_call(view: View) -> Iterator[Finding]:
 
 RULES = (
     Rule("format_rejected", 1, 0.85, 0.01, "the harness said so", format_rejected),
-    Rule("output_cut", 1, 0.85, 0.01, "the harness said so", output_cut),
+    Rule("output_cut", 2, 0.85, 0.01, "the harness said so", output_cut),
     Rule("left_running", 1, 0.8, 0.01, "seen in the pairing of calls", left_running),
-    Rule("provider_trouble", 1, 0.6, 0.05, "passes by itself", provider_trouble),
+    Rule("provider_trouble", 2, 0.6, 0.05, "passes by itself", provider_trouble),
     Rule("limit_hit", 1, 0.6, 0.02, "one run's limit says little about the next", limit_hit),
     Rule("repeated_call", 1, 0.6, 0.02, "one run's habit", repeated_call),
 )

@@ -93,7 +93,8 @@ def check_command(view: View) -> Iterator[Finding]:
             continue
         done.add((step.purpose, key))
         clean = f"; a clean tree prints `{own.summary[:60]}`" if own and own.passed and own.kind == "lint" else ""
-        what = "is the lint check" if step.purpose == "lint" else "is the build step"
+        by_task = main.program in _TASKS and not (own and main.program == "mise" and "--" in main.argv)
+        what = ("is the lint check" if by_task else "lints here") if step.purpose == "lint" else "is the build step"
         yield Finding(
             f"`{view.relative(commands.typed(main, 1))}` {what}{_behind(step)}{clean}.",
             "repo_quirk",
@@ -123,6 +124,8 @@ _LINKED = 0.5  # share of a target's telling words that the file's path has too
 
 def tests_of_file(view: View) -> Iterator[Finding]:
     """Which tests a change of a source file was checked with: of those that passed, the ones closest to the file by name."""
+    if view.transcript.run.outcome == "failure":
+        return  # what was checked passed, and the change was wrong all the same
     submitted = [p for e in view.events("file_edit") if e.tool == "submission" for p in map(view.relative, e.paths)]
     changed = (
         [p for p in view.edited if p in submitted] if submitted else view.edited
@@ -194,7 +197,15 @@ def _follows_from_its_name(path: str, where: tuple[str, ...]) -> bool:
     stem = posixpath.basename(path).partition(".")[0].strip("_")
     plain = {stem, *folders, "_".join((*folders[-1:], stem))} - {""}
     names = {posixpath.basename(w.rstrip("/")).partition(".py")[0].strip("_") for w in where}
-    return bool(names & {form.format(p) for p in plain for form in ("{}", "test_{}", "{}_test", "{}_spec", "test{}", "{}.tests", "{}s")})
+    if names & {form.format(p) for p in plain for form in ("{}", "test_{}", "{}_test", "{}_spec", "test{}", "{}.tests", "{}s")}:
+        return True
+    of_path = {p.lower() for p in _PARTS.findall("/".join((*folders, stem)))}
+    return any(all(any(_akin(w, p) for p in of_path) for w in words) for name in names if (words := _label_words(name)))
+
+
+def _label_words(name: str) -> list[str]:
+    """`model_fields` and `migrations.test_loader` are named after what they test; what else a label says is not for guessing."""
+    return [p.lower() for p in _PARTS.findall(re.sub(r"(?:^|(?<=[._/]))test_|\.tests?$|_test$", "", name))]
 
 
 _PARTS = re.compile(r"[A-Za-z][a-z0-9]+|[A-Z]+(?![a-z])")
@@ -233,6 +244,6 @@ def share_a_name(path: str, target: str) -> bool:
 
 RULES = (
     Rule("test_command", 1, 0.8, 0.01, "the runner's own summary was seen", test_command),
-    Rule("check_command", 1, 0.75, 0.01, "the tool's own summary was seen", check_command),
-    Rule("tests_of_file", 2, 0.7, 0.01, "a passing run after the edit; the link by name may be partial", tests_of_file),
+    Rule("check_command", 2, 0.75, 0.01, "the tool's own summary was seen", check_command),
+    Rule("tests_of_file", 3, 0.7, 0.01, "a passing run after the edit; the link by name may be partial", tests_of_file),
 )
