@@ -77,7 +77,7 @@ def _pytest(text: str) -> Verdict | None:
     bad = counts.get("failed", 0) + counts.get("error", 0)
     failing: dict[str, Failing] = {}
     for match in _PYTEST_FAILED.finditer(text):
-        if "/" in match[2] or ".py" in match[2]:
+        if re.search(r"\.\w+(?:::|$)", match[2]):  # an old runner cuts the file from the name of a test below a linked folder
             failing.setdefault(match[2], Failing(match[2], (match[3] or "").strip()))
     if len(failing) == 1 and (reason := _PYTEST_REASON.search(text)):
         failing = {k: Failing(k, reason[1].strip() if v.reason.endswith("...") or not v.reason else v.reason) for k, v in failing.items()}

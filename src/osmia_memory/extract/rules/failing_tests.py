@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
+from osmia_memory.extract.rules.checkout import is_unmodified
 from osmia_memory.extract.rules.common import (
     cite_command,
     cite_result,
@@ -18,7 +19,6 @@ from osmia_memory.extract.rules.common import (
     written_here,
 )
 from osmia_memory.extract.runners import Failing
-from osmia_memory.extract.shell import parse
 from osmia_memory.extract.view import Step, TestRun, View
 from osmia_memory.models import Claim, Evidence
 
@@ -34,7 +34,7 @@ def baseline(view: View) -> Iterator[Finding]:
     done: set[str] = set()
     for run in view.test_runs:
         v = run.verdict
-        if v.passed or not _is_unmodified(view, run.step) or run.step.call.args.get("by") == "user":
+        if v.passed or not is_unmodified(view, run.step) or run.step.call.args.get("by") == "user":
             continue  # a person's own tree may hold changes that no transcript shows
         again = [f for f in v.failing if f.test_id not in cured and not made_here(view, f.test_id)]
         if (v.failing and not again) or (not v.failing and _passes_later(view, run)):
@@ -107,58 +107,6 @@ def _cured(view: View) -> frozenset[str]:
 def _passes_later(view: View, run: TestRun) -> bool:
     """The same command went green afterwards: what failed was the task."""
     return any(r.at > run.at and r.main.text == run.main.text and r.verdict.passed for r in view.test_runs)
-
-
-def _is_unmodified(view: View, step: Step) -> bool:
-    """No file of the repository differs from the checkout at this step, as far as the commands tell."""
-    dirty: set[str] = set()
-    changes = [*((e.at, e.paths, False) for e in (*view.edits, *view.scripted)), *_restores(view), *_reversals(view)]
-    for at, paths, is_clean in sorted(changes, key=lambda x: (x[0], x[2])):
-        if at >= step.index:
-            break
-        if is_clean:
-            dirty = {p for p in dirty if paths and p not in paths}
-        else:
-            dirty |= {p for p in paths if p not in view.created and not p.startswith(("/", "~"))}
-    return not dirty
-
-
-def _restores(view: View) -> Iterator[tuple[int, tuple[str, ...], bool]]:
-    """(event index, paths or () for all, True) of commands that bring the checkout back; `stash pop` makes it dirty again."""
-    for step in view.steps:
-        for c in parse(step.line):
-            if c.program != "git" or len(c.argv) < 2:
-                continue
-            paths = tuple(view.relative(w) for w in c.argv[2:] if not w.startswith("-") and re.search(r"[./]", w))
-            if c.argv[1] == "stash" and c.argv[2:3] in (
-                (),
-                ("pop",),
-                ("apply",),
-                ("push",),
-                ("save",),
-                ("-u",),
-                ("-q",),
-                ("--include-untracked",),
-                ("--keep-index",),
-            ):
-                returns = c.argv[2:3] in (("pop",), ("apply",))
-                yield step.index, ("(stashed)",) if returns else (), not returns
-            elif c.argv[1] in ("checkout", "restore") and paths and "-b" not in c.argv:
-                yield step.index, paths, True
-
-
-def _reversals(view: View) -> Iterator[tuple[int, tuple[str, ...], bool]]:
-    """Edits that swap back what an earlier edit of the same file swapped (`sed -i s/a/b/`, later `s/b/a/`)."""
-    swaps: set[tuple[str, str, str]] = set()
-    for step in view.steps:
-        for c in parse(step.line):
-            script = next((w for w in c.argv[1:] if re.match(r"s[/|#,]", w)), "") if c.program == "sed" else ""
-            parts = re.split(rf"(?<!\\){re.escape(script[1])}", script) if script else []
-            if len(parts) >= 3:
-                old, new, path = parts[1], parts[2], view.relative(c.argv[-1])
-                if (path, new, old) in swaps:
-                    yield step.index, (path,), True
-                swaps.add((path, old, new))
 
 
 def _counts(summary: str) -> str:
@@ -275,7 +223,7 @@ def expectation_coupled(view: View) -> Iterator[Finding]:
     for run in runs:
         sources = [p for p in view.edits_between(-1, run.at) if not is_test_file(p) and p in view.edited and not _DOCUMENT.search(p)]
         failing = [f for f in run.verdict.failing if not made_here(view, f.test_id) and not written_here(view, f.test_id, run.at)]
-        if not sources or not 1 <= len(failing) <= _MANY or _is_unmodified(view, run.step):
+        if not sources or not 1 <= len(failing) <= _MANY or is_unmodified(view, run.step):
             continue
         key = commands.runner_key(run.main)
         later = next((r for r in runs if r.at > run.at and r.verdict.passed and commands.runner_key(r.main) == key), None)
@@ -315,7 +263,7 @@ def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Eviden
 
 
 RULES = (
-    Rule("baseline", 1, 0.8, 0.03, "failed with the checkout unmodified", baseline),
+    Rule("baseline", 2, 0.8, 0.03, "failed with the checkout unmodified", baseline),
     Rule("shared_cause", 2, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
     Rule("flaky", 2, 0.75, 0.02, "failed and passed with nothing changed", flaky),
     Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),
