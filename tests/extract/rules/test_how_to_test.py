@@ -132,3 +132,10 @@ def test_a_label_that_says_what_the_path_says_is_not_told(path: str, label: str,
     assert bool(found(how_to_test.tests_of_file, tape)) is told
     failed = Tape(a_run(outcome="failure")).edit(path).sh(f"tools/check {label}", "Ran 12 tests in 0.2s\n\nOK")
     assert found(how_to_test.tests_of_file, failed) == []
+
+
+def test_how_a_part_is_run_everywhere_is_not_told() -> None:
+    """`go test PACKAGE` is everybody's; with an environment or through the repository's own tool it is not."""
+    go = "ok  \texample.com/shop/cart\t0.412s"
+    assert found(how_to_test.test_command, Tape().sh("go test ./cart", go)) == []
+    assert found(how_to_test.test_command, Tape().sh("SHOP_ENV=test go test ./cart", go)) != []

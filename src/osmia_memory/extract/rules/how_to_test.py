@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
-from osmia_memory.extract.rules.common import cite_command, cite_result
+from osmia_memory.extract.rules.common import cite_command, cite_result, is_product
 from osmia_memory.extract.shell import Simple
 from osmia_memory.extract.view import Step, TestRun, View
 from osmia_memory.models import Claim
@@ -19,7 +19,7 @@ def test_command(view: View) -> Iterator[Finding]:
     for run in sorted(view.test_runs, key=lambda r: (not r.is_whole, -r.at)):
         step, main, v = run
         key = _placed(view, step, commands.runner_key(main))
-        if key in done or v.failed >= (v.ran or 0):
+        if key in done or v.failed >= (v.ran or 0) or (not run.is_whole and _is_everybodys(view, step, main)):
             continue
         done.add(key)
         yield Finding(
@@ -30,6 +30,12 @@ def test_command(view: View) -> Iterator[Finding]:
             tags=("standing",),
             strength=0.05 if v.passed else 0.0,
         )
+
+
+def _is_everybodys(view: View, step: Step, main: Simple) -> bool:
+    """`go test PACKAGE` and `cargo test NAME` with nothing else: how a part of the tests is run in every repository of the language."""
+    plain = not main.env and view.located(step, "x") == "x" and commands.typed(main, 0) in ("go test", "cargo test")
+    return plain and main.program in ("go", "cargo")
 
 
 def _placed(view: View, step: Step, key: str) -> str:
@@ -84,7 +90,7 @@ def check_command(view: View) -> Iterator[Finding]:
             or main is None
             or view.runs_own_code(step)
             or _formats_only(step)
-            or _is_product(view, main)
+            or is_product(view, main)
         ):
             continue
         own = v if v is not None and v.kind == step.purpose else None
@@ -102,11 +108,6 @@ def check_command(view: View) -> Iterator[Finding]:
             (cite_command(view, step), cite_result(view, step, own.summary if own else step.output.strip()[:80])),
             tags=("standing",),
         )
-
-
-def _is_product(view: View, main: Simple) -> bool:
-    """A linter's own repository runs the linter to try it."""
-    return (view.transcript.run.repo or "").rpartition("/")[2] in (main.program, *main.argv[1:3])
 
 
 def _formats_only(step: Step) -> bool:
