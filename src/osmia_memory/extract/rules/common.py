@@ -4,6 +4,7 @@ import re
 
 from osmia_memory.extract import commands
 from osmia_memory.extract.runners import Failing
+from osmia_memory.extract.shell import Simple
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Evidence
 
@@ -51,3 +52,8 @@ def written_here(view: View, test_id: str, before: int) -> bool:
     wrote = re.compile(rf"\b(?:def|func|fn|it\(|test\() *['\"]?{re.escape(plain)}\b")
     texts = (view.transcript.events[e.at].text for e in view.edits if e.at < before)
     return any(plain in text and wrote.search(text) for text in texts)
+
+
+def is_product(view: View, main: Simple) -> bool:
+    """A linter's own repository runs the linter to try it."""
+    return (view.transcript.run.repo or "").rpartition("/")[2] in (main.program, *main.argv[1:3])
