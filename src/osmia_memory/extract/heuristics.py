@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from osmia_memory import ids
 from osmia_memory.extract import rule
-from osmia_memory.extract.rules import changes, cost, engines, failing_tests, how_to_test, own_scripts, people, sandbox, setup
+from osmia_memory.extract.rules import changes, conventions, cost, engines, failing_tests, how_to_test, own_scripts, people, sandbox, setup
 from osmia_memory.extract.view import view
 from osmia_memory.models import Candidate, Discard, Transcript
 
@@ -20,6 +20,7 @@ RULES = (
     *own_scripts.RULES,
     *cost.RULES,
     *changes.RULES,
+    *conventions.RULES,
     *people.RULES,
     *engines.RULES,
 )

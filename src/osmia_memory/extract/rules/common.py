@@ -56,4 +56,4 @@ def written_here(view: View, test_id: str, before: int) -> bool:
 
 def is_product(view: View, main: Simple) -> bool:
     """A linter's own repository runs the linter to try it."""
-    return (view.transcript.run.repo or "").rpartition("/")[2] in (main.program, *main.argv[1:3])
+    return (view.transcript.run.repo or "").rpartition("/")[2] in (main.program, *commands.runner(main)[1:])
