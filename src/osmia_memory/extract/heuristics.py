@@ -8,7 +8,19 @@ from typing import NamedTuple
 
 from osmia_memory import ids
 from osmia_memory.extract import rule
-from osmia_memory.extract.rules import changes, conventions, cost, engines, failing_tests, how_to_test, own_scripts, people, sandbox, setup
+from osmia_memory.extract.rules import (
+    changes,
+    conventions,
+    cost,
+    engines,
+    failing_tests,
+    how_to_test,
+    own_scripts,
+    people,
+    preparing,
+    sandbox,
+    setup,
+)
 from osmia_memory.extract.view import view
 from osmia_memory.models import Candidate, Discard, Transcript
 
@@ -16,6 +28,7 @@ RULES = (
     *how_to_test.RULES,
     *failing_tests.RULES,
     *setup.RULES,
+    *preparing.RULES,
     *sandbox.RULES,
     *own_scripts.RULES,
     *cost.RULES,

@@ -8,6 +8,7 @@ from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result, is_product
+from osmia_memory.extract.rules.preparing import switches
 from osmia_memory.extract.shell import Simple
 from osmia_memory.extract.view import Step, TestRun, View
 from osmia_memory.models import Claim
@@ -19,7 +20,7 @@ def test_command(view: View) -> Iterator[Finding]:
     for run in sorted(view.test_runs, key=lambda r: (not r.is_whole, -r.at)):
         step, main, v = run
         key = _placed(view, step, commands.runner_key(main))
-        if key in done or v.failed >= (v.ran or 0) or (not run.is_whole and _is_everybodys(view, step, main)):
+        if key in done or v.failed >= (v.ran or 0) or switches(main) or (not run.is_whole and _is_everybodys(view, step, main)):
             continue
         done.add(key)
         yield Finding(
