@@ -81,6 +81,8 @@ def _pytest(text: str) -> Verdict | None:
             failing.setdefault(match[2], Failing(match[2], (match[3] or "").strip()))
     if len(failing) == 1 and (reason := _PYTEST_REASON.search(text)):
         failing = {k: Failing(k, reason[1].strip() if v.reason.endswith("...") or not v.reason else v.reason) for k, v in failing.items()}
+    elif len(failing) >= _SEVERAL and not any(f.reason for f in failing.values()) and (common := _common_error(text)):
+        failing = {k: Failing(k, common) for k in failing}
     ran = sum(counts.get(word, 0) for word in ("failed", "passed", "xfailed", "xpassed"))
     return Verdict(
         "test",
@@ -93,6 +95,17 @@ def _pytest(text: str) -> Verdict | None:
         float(summary[2]),
         broken_build=ran == 0,
     )
+
+
+_SEVERAL = 3
+_ERROR = re.compile(r"^E  +((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed)\b: .+|.*\bfixture '\w+' (?:not found|detected).*)$", re.M)
+
+
+def _common_error(text: str) -> str:
+    """What most of the errors shown say, "" if they differ: errors in set-up are listed without a reason."""
+    errors = [m[1].strip() for m in _ERROR.finditer(text)]
+    most = max(sorted(set(errors)), key=errors.count, default="")
+    return most if errors.count(most) >= _SEVERAL and 5 * errors.count(most) >= 4 * len(errors) else ""
 
 
 # --- unittest (Django and others) -------------------------------------------------------------------------------------

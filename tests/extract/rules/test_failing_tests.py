@@ -81,10 +81,10 @@ def test_many_failures_are_told_as_the_baseline_of_the_command() -> None:
 
 def test_one_cause_of_many_failures_is_told_once() -> None:
     """Three tests with one reason that no edit cured."""
-    lines = "".join(f"--- FAIL: TestSync{n} (0.00s)\n    sync_test.go:9: commit: signing key is not available\n" for n in range(3))
+    lines = "".join(f"--- FAIL: TestSync{n} (0.00s)\n    sync_test.go:9: commit: signing key is not available\n" for n in range(5))
     (content,) = found(failing_tests.shared_cause, Tape().edit("sync.go").sh("go test ./...", lines + "FAIL\texample.org/sync\t0.1s", 1))
     assert "“commit: signing key is not available”" in content
-    assert "`TestSync0`, `TestSync1` and 1 more" in content
+    assert "`TestSync0`, `TestSync1`, `TestSync2` and 2 more" in content
 
 
 def test_a_setting_under_which_they_all_pass_is_the_remedy() -> None:
@@ -141,3 +141,14 @@ def test_what_a_person_ran_says_nothing_of_unmodified_code() -> None:
     by_person.add("command_result", RED, answers=0, exit_code=1)
     assert found(failing_tests.baseline, by_person) == []
     assert found(failing_tests.baseline, Tape().sh("pytest tests/test_tz.py", RED, 1)) != []
+
+
+def test_errors_in_set_up_that_are_listed_without_a_reason_have_the_common_one() -> None:
+    """pytest lists `ERROR path::test` alone; what most of the shown errors say is the reason."""
+    shown = "E       fixture 'ledger' not found\n" * 4
+    listed = "".join(f"ERROR tests/test_pay.py::test_{n}\n" for n in range(6))
+    output = f"{shown}{listed}==== 2 passed, 6 errors in 0.3s ===="
+    (content,) = found(failing_tests.shared_cause, Tape().sh("pytest tests/test_pay.py", output, 1))
+    assert content.startswith("Tests `test_0`, `test_1`, `test_2` and 3 more fail together here with “fixture 'ledger' not found”")
+    mixed = "E   KeyError: 'a'\nE   KeyError: 'b'\nE   ValueError: no such currency\n" + listed
+    assert found(failing_tests.shared_cause, Tape().sh("pytest tests", f"{mixed}==== 2 passed, 6 errors in 0.3s ====", 1)) == []

@@ -134,11 +134,12 @@ def shared_cause(view: View) -> Iterator[Finding]:
             or _passes_as_is(view, run)
         ):
             continue
-        names = ", ".join(f"`{short_test(f.test_id)}`" for f in same[:2])
+        names = ", ".join(f"`{short_test(f.test_id)}`" for f in same[:_MANY])
+        more = f" and {len(same) - _MANY} more" if len(same) > _MANY else ""
         remedy = _passes_with(view, run)
         told = f"with `{' '.join(remedy[1])}` they pass" if remedy else "one cause in the environment or set-up, not one bug a test"
         yield Finding(
-            f"Tests {names} and {len(same) - 2} more fail together here with “{one_line(reason)}”: {told}.",
+            f"Tests {names}{more} fail together here with “{one_line(reason)}”: {told}.",
             "failure_pattern",
             Claim(re.sub(r"0x[0-9a-f]+|\d+", "N", " ".join(reason.split()))[:120], "fails tests", commands.runner_key(main), "yes"),
             (
@@ -264,7 +265,7 @@ def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Eviden
 
 RULES = (
     Rule("baseline", 2, 0.8, 0.03, "failed with the checkout unmodified", baseline),
-    Rule("shared_cause", 2, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
+    Rule("shared_cause", 3, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
     Rule("flaky", 2, 0.75, 0.02, "failed and passed with nothing changed", flaky),
     Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),
 )

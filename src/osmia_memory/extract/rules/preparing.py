@@ -42,7 +42,7 @@ def prepared(view: View) -> Iterator[Finding]:
 
 
 _MANY = 5  # failing tests: what is wanting may be cut from a long output
-_FIXTURE = re.compile(r"^E +(fixture '\w+' not found)$", re.M)
+_FIXTURE = re.compile(r"^E +((?:recursive dependency involving )?fixture '\w+' (?:not found|detected))$", re.M)
 _CURABLE = ("missing command", "missing module", "setting", "permission", "service", "version", "login", "tool error", "missing file")
 
 
