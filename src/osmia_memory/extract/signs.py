@@ -36,7 +36,7 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     (
         "missing command",
         re.compile(
-            r"(?:command not found: (\S+)|\b([A-Za-z_][\w.+-]*): (?:command )?not found|exec: \"?([\w.+-]+)\"?: executable file not found|No version is set for command (\S+))",
+            r"(?:command not found: (\S+)|\b(?!(?:zsh|bash|sh|dash|fish|eval): )([A-Za-z_][\w.+-]*): (?:command )?not found|exec: \"?([\w.+-]+)\"?: executable file not found|No version is set for command (\S+))",
             re.M,
         ),
     ),

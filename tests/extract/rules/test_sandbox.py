@@ -55,3 +55,31 @@ def test_accidents_of_the_moment_are_tagged_as_such() -> None:
     assert found(sandbox.accident, asked) == []  # a reserved name: nobody expected an answer
     own = Tape().sh("go test ./...", "push failed: http 401 Unauthorized: http://127.0.0.1:64916/shop.git", 1)
     assert found(sandbox.accident, own) == []  # a server of the test's own
+
+
+def test_a_shell_that_runs_lines_through_eval_is_recognised() -> None:
+    """It names itself `(eval)`."""
+    assert found(sandbox.shell_pitfall, Tape().sh("grep -rn total --include=*.go .", "(eval):1: no matches found: --include=*.go", 1)) == [
+        "codex's shell is zsh: a glob that matches nothing aborts the whole line (no matches found); quote globs or use `rg --files`."
+    ]
+
+
+def test_text_that_the_shell_takes_for_a_command_is_an_engine_fact() -> None:
+    """`===` in zsh, and back-ticks within double quotes anywhere; within single quotes they are harmless."""
+    (equals,) = found(sandbox.expanded_by_the_shell, Tape().sh("echo ===; ls", "(eval):1: == not found", 1))
+    assert equals.startswith("codex's shell is zsh, where a bare `===`")
+    (ticks,) = found(
+        sandbox.expanded_by_the_shell, Tape().sh('rg "the `Cart` type" docs', "docs/a.md: cart\nzsh:1: command not found: Cart")
+    )
+    assert ticks.startswith("codex's shell runs what stands between back-ticks within double quotes")
+    assert found(sandbox.expanded_by_the_shell, Tape().sh("rg 'the `Cart` type' docs", "bash: line 1: Cart: command not found", 127)) == []
+
+
+def test_tests_that_may_not_listen_teach_of_the_sandbox() -> None:
+    """Without a sandbox the same line says nothing of the engine."""
+    panic = "panic: httptest: failed to listen on a port: listen tcp6 [::1]:0: bind: operation not permitted\n--- FAIL: TestPay (0.00s)\nFAIL\texample.org/pay\t0.1s"
+    tape = Tape(a_run(environment=Environment(sandbox="workspace-write"))).sh("go test ./pay", panic, 1)
+    assert found(sandbox.no_ports, tape) == [
+        "In codex's sandbox nothing may listen on a port (operation not permitted): tests that start a server fail there whatever the change."
+    ]
+    assert found(sandbox.no_ports, Tape().sh("go test ./pay", panic, 1)) == []

@@ -68,6 +68,21 @@ def test_the_product_at_work_needs_no_fix_up(tape: Tape) -> None:
     assert found(setup.fix_up, tape) == []
 
 
+def test_another_command_of_no_known_kind_is_no_remedy_for_a_missing_one() -> None:
+    """`ffprobe` stays missing although something else worked soon after; a limit in front of a command may be what is missing."""
+    tape = Tape().sh("ffprobe a.mov b.mov", "zsh: command not found: ffprobe", 127).sh("$FF -i a.mov b.mov out.gif", "frame=1")
+    assert found(setup.fix_up, tape) == []
+    assert found(setup.missing, tape) == ["`ffprobe` is not installed here (command not found)."]
+    limited = Tape().sh("cat in | timeout 5 shop-helper 2>&1 | head", "zsh: command not found: timeout")
+    assert found(setup.missing, limited) == ["`timeout` is not installed here (command not found)."]
+
+
+def test_a_word_of_a_message_and_a_private_module_are_not_missing() -> None:
+    """Back-ticks in double quotes run the word; a private module is a trace of something else."""
+    assert found(setup.missing, Tape().sh('git commit -m "move `cart` to shop"', "zsh:1: command not found: cart", 1)) == []
+    assert found(setup.missing, Tape().sh("python -m shop", "ModuleNotFoundError: No module named '_sitehack'", 1)) == []
+
+
 def test_what_stays_missing_is_told() -> None:
     """A tool and a third-party module, with the file that needs it."""
     assert found(setup.missing, Tape().sh("ffprobe clip.mov", "bash: line 1: ffprobe: command not found", 127)) == [

@@ -8,9 +8,16 @@ from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result
 from osmia_memory.extract.rules.trouble import troubles
 from osmia_memory.extract.shell import Simple
-from osmia_memory.extract.signs import ACCIDENTS, Sign
+from osmia_memory.extract.signs import ACCIDENTS, Sign, signs
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Claim, Evidence
+
+# Claude Code's zsh runs a line through `eval` and says so instead of its name.
+_REFUSED_LINE = re.compile(
+    r"^(?:(zsh|bash|sh):\S* *|\(eval\):(?:\d+:)? *)"
+    r"(no matches found|read-only variable|event not found|bad substitution|parse error near|argument list too long):? ?(.*)$",
+    re.M,
+)
 
 
 def shell_pitfall(view: View) -> Iterator[Finding]:
@@ -18,14 +25,10 @@ def shell_pitfall(view: View) -> Iterator[Finding]:
     engine = view.transcript.run.engine
     told: set[str] = set()
     for n, step in enumerate(view.steps):
-        match = re.search(
-            r"^(zsh|bash|sh):\S* *(no matches found|read-only variable|event not found|bad substitution|parse error near|argument list too long):? ?(.*)$",
-            step.output,
-            re.M,
-        )
-        if match is None or step.harness or match[2] in told:
+        match = _REFUSED_LINE.search(step.output) if not step.harness else None
+        if match is None or match[2] in told:
             continue
-        shell, what, name = match[1], match[2], match[3].strip().replace("`", "'")[:60]
+        shell, what, name = match[1] or "zsh", match[2], match[3].strip().replace("`", "'")[:60]
         told.add(what)
         evidence = [cite_result(view, step, match[0])]
         if what == "read-only variable":
@@ -41,6 +44,39 @@ def shell_pitfall(view: View) -> Iterator[Finding]:
         else:
             content = f"{engine}'s shell is {shell} and refuses a line with “{what}: {name}”; quote or simplify it."
         yield Finding(content, "failure_pattern", Claim(engine, "shell", shell, what), tuple(evidence), scope="engine", strength=-0.05)
+
+
+_EXPANDED = re.compile(r"^(?:zsh:\d+|\(eval\):\d+): (=+) not found$", re.M)
+
+
+def expanded_by_the_shell(view: View) -> Iterator[Finding]:
+    """A word that was meant as text and that the shell took for a command: `===` in zsh, back-ticks in double quotes in every shell."""
+    engine = view.transcript.run.engine
+    told: set[str] = set()
+    for step in view.steps:
+        if "not found" not in step.output or step.harness:
+            continue
+        if (match := _EXPANDED.search(step.output)) and "zsh" not in told:
+            told.add("zsh")
+            yield Finding(
+                f"{engine}'s shell is zsh, where a bare `{match[1]}=` as in `echo ===` is looked up as a command ({match[1]} not found) and fails the line; quote it.",
+                "failure_pattern",
+                Claim(engine, "shell", "zsh", "= expansion"),
+                (cite_result(view, step, match[0]), cite_command(view, step)),
+                scope="engine",
+            )
+        name = next((s.key for s in signs(step.output) if s.kind == "missing command"), "")
+        if name and "back-ticks" not in told and re.search(rf'"[^"\']*(?<!\\)`{re.escape(name)}\b[^"]*"', step.line):
+            told.add("back-ticks")
+            line = next(x for x in step.output.splitlines() if name in x and "not found" in x)
+            yield Finding(
+                f"{engine}'s shell runs what stands between back-ticks within double quotes as a command (command not found); "
+                "put patterns and messages with back-ticks into single quotes or a file.",
+                "failure_pattern",
+                Claim(engine, "shell", "back-ticks in double quotes", "run"),
+                (cite_result(view, step, line.strip()), view.cite(step.call, f"`{name}")),
+                scope="engine",
+            )
 
 
 def _glob_without_match(view: View, n: int, pattern: str, shell: str, evidence: tuple[Evidence | None, ...]) -> Iterator[Finding]:
@@ -95,6 +131,27 @@ def sandboxed(view: View) -> Iterator[Finding]:
             scope="engine",
             tags=() if allowed else ("environment",),
         )
+
+
+_NO_PORT = re.compile(r"^.*\blisten\w*\b.*(?:[Oo]peration not permitted|[Pp]ermission denied|EPERM|EACCES).*$", re.M)
+
+
+def no_ports(view: View) -> Iterator[Finding]:
+    """A sandbox in which nothing may listen on a port: tests that start a server fail there, whatever the change."""
+    engine = view.transcript.run.engine
+    if not view.transcript.run.environment.sandbox:
+        return
+    for step in view.steps:
+        match = _NO_PORT.search(step.output) if step.verdict is not None and not step.verdict.passed and "listen" in step.output else None
+        if match:
+            yield Finding(
+                f"In {engine}'s sandbox nothing may listen on a port (operation not permitted): tests that start a server fail there whatever the change.",
+                "failure_pattern",
+                Claim(engine, "sandbox", "listen", "refused"),
+                (cite_result(view, step, match[0].strip()), cite_command(view, step)),
+                scope="engine",
+            )
+            return
 
 
 def _message(sign: Sign) -> str:
@@ -155,7 +212,9 @@ def _tool(simple: Simple) -> str:
 
 
 RULES = (
-    Rule("shell_pitfall", 2, 0.75, 0.01, "the shell said so", shell_pitfall),
+    Rule("shell_pitfall", 3, 0.75, 0.01, "the shell said so", shell_pitfall),
+    Rule("expanded_by_the_shell", 1, 0.75, 0.01, "the shell said so", expanded_by_the_shell),
+    Rule("no_ports", 1, 0.7, 0.01, "the system said so; depends on the engine's settings of that run", no_ports),
     Rule("sandboxed", 1, 0.65, 0.01, "depends on the engine's settings of that run", sandboxed),
     Rule("accident", 2, 0.6, 0.05, "true of that moment", accident),
 )

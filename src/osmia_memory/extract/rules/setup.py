@@ -83,7 +83,8 @@ def _same_intent(failed: Simple, c: Simple, sign: Sign, later: Step) -> bool:
         if posixpath.basename(c.argv[0]) == failed.program:
             return bool(c.env) or "/" in c.argv[0] or later.exit_code == 0
         shared = set(failed.argv[1:]) & set(c.argv[1:])
-        related = failed.program in c.argv or failed.program in c.program or kind == commands.purpose(c)
+        alike = kind == commands.purpose(c) and kind not in ("run", "other")  # any two commands are "other" than those known
+        related = failed.program in c.argv or failed.program in c.program or alike
         return related and sum(len(w) for w in shared) >= 4
     if sign.kind == "missing module":
         if kind == "test":
@@ -219,7 +220,12 @@ def missing(view: View) -> Iterator[Finding]:
             continue
         if sign.kind == "missing command" and sign.key not in present and re.fullmatch(r"[a-z][\w.+-]{1,30}", sign.key):
             culprit = _culprit(step, sign)
-            if culprit is None or _remedy(view, n, culprit, sign) or "No version is set" in sign.line:
+            in_front = culprit is None and re.search(
+                rf"(?<![\w./-]){re.escape(sign.key)} ", step.line
+            )  # `timeout 5 ...` is no command of its own
+            if f"`{sign.key}" in step.line:  # a word of a message that the shell took for a command
+                continue
+            if not (culprit or in_front) or (culprit and _remedy(view, n, culprit, sign)) or "No version is set" in sign.line:
                 continue
             told.add(sign.key)
             yield Finding(
@@ -229,7 +235,7 @@ def missing(view: View) -> Iterator[Finding]:
                 (cite_result(view, step, sign.line), cite_command(view, step)),
                 tags=("corroborate",),
             )
-        elif sign.kind == "missing module" and step.failed and not is_of_the_repo(view, sign.key):
+        elif sign.kind == "missing module" and step.failed and sign.key[:1] != "_" and not is_of_the_repo(view, sign.key):
             top = sign.key.split(".")[0] if not sign.key.startswith("@") else sign.key
             if top in told or any(
                 other is not step and other.worked and re.search(rf"\bimport {re.escape(top)}\b|-m {re.escape(top)}\b", other.line)
@@ -268,7 +274,7 @@ def _importing_file(view: View, step: Step) -> str | None:
 
 
 RULES = (
-    Rule("fix_up", 2, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
+    Rule("fix_up", 3, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
     Rule("told_what_to_add", 2, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
-    Rule("missing", 1, 0.7, 0.01, "seen once; somebody may install it", missing),
+    Rule("missing", 2, 0.7, 0.01, "seen once; somebody may install it", missing),
 )
