@@ -125,6 +125,7 @@ def switched_tests(view: View) -> Iterator[Finding]:
                 "repo_quirk",
                 Claim("tests", "switch", name, "set"),
                 (cite_command(view, run.step), cite_result(view, run.step, run.verdict.summary)),
+                anchors=(f"file:{view.relative(where[0]).strip('./')}",) if place else (),
                 tags=("switch",),
             )
 
