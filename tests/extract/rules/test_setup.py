@@ -171,3 +171,29 @@ def test_of_a_chain_the_command_that_got_the_option_was_the_refused_one() -> Non
     )
     (content,) = found(setup.told_what_to_add, tape)
     assert content.startswith("`PYTHONPATH=src python3 -m shop.cli migrate a.db` is refused here")
+
+
+def test_an_option_that_a_later_try_added_is_the_fix_up_whatever_else_went_wrong() -> None:
+    """The first error of a line is not always the one that was cured; an option's value is told with its option."""
+    prompt = "fatal: could not read Username for 'https://shop.invalid': Device not configured"
+    tape = (
+        Tape()
+        .sh(
+            "printf x | git -c cache.helper=disk credential approve; git -c cache.helper=disk credential fill || true",
+            f"fatal: no room\n{prompt}",
+        )
+        .sh("printf x | git -c cache.helper= -c cache.helper=disk credential approve; git credential fill || true", f"stored\n{prompt}")
+    )
+    assert found(setup.fix_up, tape) == [
+        "`git -c cache.helper=disk credential approve` fails here (fatal: no room); with `-c cache.helper=` added it works."
+    ]
+
+
+def test_of_several_git_commands_in_a_line_nobody_knows_which_one_failed() -> None:
+    """Then nothing is told."""
+    tape = (
+        Tape()
+        .sh("git fetch origin; git log x1y2 || true", "fatal: ambiguous argument 'x1y2'")
+        .sh("GIT_TERMINAL_PROMPT=0 git fetch origin", "done")
+    )
+    assert found(setup.fix_up, tape) == []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from osmia_memory.extract import commands
 from osmia_memory.extract.rule import Finding, Rule
 from osmia_memory.extract.rules.common import cite_command, cite_result, one_line
-from osmia_memory.extract.rules.trouble import is_of_the_repo, troubles
+from osmia_memory.extract.rules.trouble import every_trouble, is_of_the_repo, troubles
 from osmia_memory.extract.shell import Simple, parse
 from osmia_memory.extract.signs import Sign, signs
 from osmia_memory.extract.view import Step, View, as_test_run
@@ -25,7 +25,7 @@ _FIXABLE = ("missing command", "missing module", "setting", "permission", "bad o
 def fix_up(view: View) -> Iterator[Finding]:
     """A command that failed for a reason of the environment, and the changed command that then worked."""
     told: set[tuple[str, str]] = set()
-    for n, step, sign in troubles(view):
+    for n, step, sign in every_trouble(view):
         if sign.kind not in _FIXABLE or (view.runs_own_code(step) and sign.kind != "missing command"):
             continue
         failed = _culprit(step, sign)
@@ -57,8 +57,20 @@ def _culprit(step: Step, sign: Sign) -> Simple | None:
     if sign.kind == "missing command":
         return next((c for c in parts if c.program == sign.key or c.argv[:1] == (sign.key,)), None)
     if sign.line.startswith("fatal: "):
-        return next((c for c in parts if c.program == "git"), step.main)
+        of_git = [c for c in parts if c.program == "git"]
+        return of_git[0] if len({_subcommand(c) for c in of_git}) == 1 else None if of_git else step.main
     return step.main
+
+
+def _subcommand(c: Simple) -> str:
+    """`credential` of `git -c user.name=x credential fill`."""
+    words = iter(c.argv[1:])
+    for word in words:
+        if word in ("-c", "-C"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def _remedy(view: View, n: int, failed: Simple, sign: Sign) -> tuple[Step, Simple] | None:
@@ -139,7 +151,7 @@ def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, lat
     if added_env and not removed and len(added) <= 1:
         return f"`{view.relative(name)}` fails here ({error}); set `{' '.join(added_env)}`."
     if added and not removed and sign.kind != "missing command" and len(" ".join(added)) < 80:
-        return f"`{view.relative(name)}` fails here ({error}); with `{' '.join(added)}` added it works."
+        return f"`{view.relative(name)}` fails here ({error}); with `{' '.join(_with_its_option(works, added))}` added it works."
     if sign.kind in ("tool error", "bad option", "service"):
         return None  # another command altogether is no remedy for these
     working = commands.short(works, 90)
@@ -153,6 +165,12 @@ def _told(view: View, failed: Simple, works: Simple, sign: Sign, step: Step, lat
     if view.relative(working) == view.relative(name):
         return None
     return f"`{view.relative(name)}` fails here ({error}); `{view.relative(working)}` works."
+
+
+def _with_its_option(works: Simple, added: list[str]) -> list[str]:
+    """`-c x=` where the option in front of what was added stands elsewhere in the command as well."""
+    before = works.argv[works.argv.index(added[0]) - 1] if added[0] in works.argv else ""
+    return [before, *added] if re.fullmatch(r"--?\w+", before) and not added[0].startswith("-") else added
 
 
 def _fix_value(failed: Simple, works: Simple) -> str:
@@ -274,7 +292,7 @@ def _importing_file(view: View, step: Step) -> str | None:
 
 
 RULES = (
-    Rule("fix_up", 3, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
+    Rule("fix_up", 4, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
     Rule("told_what_to_add", 2, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
     Rule("missing", 2, 0.7, 0.01, "seen once; somebody may install it", missing),
 )

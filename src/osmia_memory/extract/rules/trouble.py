@@ -12,17 +12,28 @@ from osmia_memory.extract.view import Step, View
 @functools.lru_cache(maxsize=1)  # four rules ask for those of one view
 def troubles(view: View) -> tuple[tuple[int, Step, Sign], ...]:
     """The troubled steps in order, with their position among all steps and their sign."""
-    return tuple((n, step, sign) for n, step in enumerate(view.steps) if (sign := _sign(view, step)))
+    first: dict[int, tuple[int, Step, Sign]] = {}
+    for n, step, sign in every_trouble(view):
+        first.setdefault(n, (n, step, sign))
+    return tuple(first.values())
 
 
-def _sign(view: View, step: Step) -> Sign | None:
-    """The sign of a step that failed, or that printed a tool's error although its exit code was hidden."""
+@functools.lru_cache(maxsize=1)
+def every_trouble(view: View) -> tuple[tuple[int, Step, Sign], ...]:
+    """Like `troubles`, with all signs of a step: the one that names the way out is not always the first."""
+    return tuple((n, step, sign) for n, step in enumerate(view.steps) if _is_troubled(step) for sign in _signs(view, step))
+
+
+def _is_troubled(step: Step) -> bool:
+    """It failed, or printed a tool's error although its exit code was hidden."""
     if step.harness or step.main is None:
-        return None
+        return False
     hidden = bool(re.search(r"\|\||;|\||&&", step.line)) and step.purpose not in ("search", "read")
-    if not (step.failed or (hidden and re.search(r"^(?:fatal|error): |command not found", step.output[:4000], re.M))):
-        return None
-    return next((found for found in signs(step.output) if _is_of_the_environment(view, step, found)), None)
+    return step.failed or (hidden and bool(re.search(r"^(?:fatal|error): |command not found", step.output[:4000], re.M)))
+
+
+def _signs(view: View, step: Step) -> tuple[Sign, ...]:
+    return tuple(found for found in signs(step.output) if _is_of_the_environment(view, step, found))
 
 
 _OF_THE_PRODUCT = ("tool error", "missing file", "bad option", "service", "setting", "permission")
