@@ -18,6 +18,7 @@ from osmia_memory.extract.rules import (
     own_scripts,
     people,
     preparing,
+    refusals,
     sandbox,
     setup,
 )
@@ -36,6 +37,7 @@ RULES = (
     *conventions.RULES,
     *people.RULES,
     *engines.RULES,
+    *refusals.RULES,
 )
 MAX_FACTS = 12  # of one run; more than that were never worth keeping in the runs that were read
 _VERSIONS = ",".join(sorted(r.source for r in RULES))
