@@ -3,6 +3,7 @@
 import pytest
 
 from osmia_memory.extract.rules import changes, cost, engines, people
+from osmia_memory.extract.view import view
 from osmia_memory.models import Signal
 from osmia_memory.testing import Tape, a_run
 from tests.extract.rules.test_how_to_test import found
@@ -230,3 +231,21 @@ def test_questions_reviews_and_chat_are_no_rules(said: str) -> None:
 def test_the_task_itself_is_no_correction() -> None:
     """The first turn is what the run was asked to do."""
     assert found(people.user_correction, Tape().user("Never use tabs in the Makefile; convert them.")) == []
+
+
+def test_what_a_user_forbids_is_told_with_what_is_wanted_instead() -> None:
+    """Two sentences of one turn, if the second says what to do."""
+    said = "no, don't mock the client. mock the `wire` package it uses"
+    (content,) = found(people.user_correction, Tape().user("test it").say("done").user(f"{said}\nthanks"))
+    assert content == f"A user corrected an earlier run: “{said}”"
+
+
+def test_a_correction_of_the_task_at_hand_waits_for_a_second_one_or_is_left_out() -> None:
+    """A choice between two things holds longer than one about these tests."""
+
+    def tags(said: str) -> list[tuple[str, ...]]:
+        return [f.tags for f in people.user_correction(view(Tape().user("test it").say("done").user(said).transcript()))]
+
+    assert tags("don't use `TempDir`, use `ShopDir`") == [()]
+    assert tags("don't modify `send_mail`") == [("corroborate",)]
+    assert tags("don't use `--fast` in those tests") == []

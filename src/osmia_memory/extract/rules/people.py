@@ -21,6 +21,17 @@ _CONCRETE = re.compile(
 _PASTED = re.compile(r"^\s*(?:[-*]|\d+[.)]) |\((?:high|medium|low)\)|severity|\bP[0-3]\b|```|^\s*[>│❯$]|https?://", re.I | re.M)
 
 
+# A rule beyond the task at hand, or a choice between two named things; the rest may hold for one edit only.
+_LASTING = re.compile(
+    r"\b(?:always|never|prefer|avoid|we (?:use|don't|do not|only)|instead of|rather than|make sure|in this (?:repo|project)|you (?:should|must))\b|, not \w"
+    r"|\b(?:don't|do not|stop) us\w+ .*\buse\b|\buse \S.* not \S|[.!] \w",
+    re.I,
+)
+_OF_THE_TASK = re.compile(
+    r"\b(?:this|that|these|those) (?:\w+ )?(?:tests?|files?|ones?|code|blocks?|changes?|functions?|lines?|parts?)\b", re.I
+)
+
+
 def user_correction(view: View) -> Iterator[Finding]:
     """A later turn of a person that states a general rule in few words, about something named."""
     told = 0
@@ -32,6 +43,7 @@ def user_correction(view: View) -> Iterator[Finding]:
                 or not 15 <= len(sentence) <= 200
                 or not _RULE.search(sentence)
                 or not _CONCRETE.search(sentence)
+                or _OF_THE_TASK.search(sentence)
                 or sentence.endswith("?")
             ):
                 continue
@@ -42,15 +54,31 @@ def user_correction(view: View) -> Iterator[Finding]:
                 "repo_quirk",
                 Claim("user", "asked", "", re.sub(r"\W+", " ", sentence.lower()).strip()[:120]),
                 (view.quote(event, start, start + len(sentence)),),
+                tags=() if _LASTING.search(sentence) else ("corroborate",),
             )
 
 
 def _sentences(text: str) -> Iterator[str]:
     if len(text) > 700 or _PASTED.search(text):  # a pasted document or review, not a correction
         return
-    for part in re.split(r"(?<=[.!?])\s+|\n+", text):
-        if part.strip():
-            yield part.strip()
+    parts = [(m.start(), m.end(), m[0]) for m in _SENTENCE.finditer(text)]
+    for n, (start, end, part) in enumerate(parts):
+        after = parts[n + 1] if n + 1 < len(parts) else None
+        if (
+            after
+            and _FORBIDS.match(part)
+            and _COMMANDS.match(after[2])
+            and text[end : after[0]].isspace()
+            and "\n" not in text[end : after[0]]
+        ):
+            yield text[start : after[1]]  # "Don't mock it. Mock the client it uses." is one thing said
+        else:
+            yield part
 
 
-RULES = (Rule("user_correction", 1, 0.7, 0.01, "said by a person, but perhaps for that task only", user_correction),)
+_SENTENCE = re.compile(r"[^\s.!?][^\n]*?(?:[.!?](?=\s|$)|(?=\n|$))")
+_FORBIDS = re.compile(r"(?:no,? +)?(?:please )?(?:don't|do not|never)\b", re.I)
+_COMMANDS = re.compile(r"(?:please )?(?:use|mock|call|put|keep|write|add|make|run|pass|return|prefer|set|do)\b", re.I)
+
+
+RULES = (Rule("user_correction", 2, 0.7, 0.01, "said by a person, but perhaps for that task only", user_correction),)
