@@ -54,6 +54,16 @@ def test_faded_text_is_gone_of_every_tenant(memory: Memory) -> None:
     assert memory.verify() == []
 
 
+def test_a_pass_that_lost_the_store_is_finished_by_the_next(memory: Memory) -> None:
+    """Text that was removed before another process took the store has bytes in the file until a later pass, though nothing fades any more."""
+    memory.store.prune(lambda fact: "zebra" in fact.content, at=LATE)  # and no more: it was killed, or could not have the file
+
+    assert decay(memory.store, Settings(), NOW).pruned == {}
+
+    assert not memory.store.has_unerased()
+    assert b"zebra-quince" not in memory.store_path.read_bytes()
+
+
 @pytest.mark.slow
 def test_failure_16_often_or_once_is_the_same(tmp_path: Path) -> None:
     """One pass or a thousand at one clock, with restarts between: identical confidences, and the pinned fact stays."""

@@ -24,21 +24,17 @@ class Decayed(NamedTuple):
 def decay(store: FactStore, settings: Settings, now: datetime, *, dry_run: bool = False) -> Decayed:
     """Remove the text of every fact whose confidence at `now` is strictly below the threshold; a stub stays.
 
-    The bytes are gone from the file as well: it is written anew if anything was pruned.
+    The bytes are gone from the file as well: it is written anew if anything was removed.
 
     Raises:
-        StoreLockedError, StoreError: the store cannot be had; what was pruned so far stays so.
+        StoreLockedError, StoreError: the store cannot be had. What was pruned so far stays so; the next pass does the rest.
     """
 
     def is_prunable(fact: Fact) -> bool:
         return aging.is_prunable(fact, now, threshold=settings.prune_threshold, interval_hours=settings.decay_interval_hours)
 
-    if dry_run:
-        facts = store.facts(None, include_superseded=True, all_tenants=True)
-        doomed = [f.tenant_id for f in facts if is_prunable(f)]
-        return Decayed({tenant: doomed.count(tenant) for tenant in sorted(set(doomed))})
-    pruned = store.prune(is_prunable, at=now)
-    if pruned:
+    pruned = store.prune(is_prunable, at=now, dry_run=dry_run)
+    if not dry_run and (pruned or store.has_unerased()):  # also what an earlier pass removed before it lost the store
         store.compact()
     return Decayed(dict(sorted(pruned.items())))
 

@@ -1,14 +1,11 @@
 """What is to be gone is gone, down to the bytes of the file; what others support stays."""
 
-from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from osmia_memory import aging, reconcile
+from osmia_memory import reconcile
 from osmia_memory.errors import StoreLockedError
-from osmia_memory.models import Edge
 from osmia_memory.store import rows
 from osmia_memory.store.fact_store import FactStore
 from osmia_memory.testing import NOW, a_run
@@ -155,84 +152,3 @@ def test_compaction_keeps_everything(store: FactStore) -> None:
     ) == before
     remember_text(store, "s1", "Part 1 is built with `make`.", version="v2")
     assert len(store.facts(TENANT)) == 1
-
-
-# --- decay ------------------------------------------------------------------------------------------------------------
-
-
-def fading(store: FactStore, days: int) -> dict[str, int]:
-    """A decay pass some days after `NOW`."""
-    now = NOW + timedelta(days=days)
-    return store.prune(lambda fact: aging.is_prunable(fact, now, threshold=0.3), at=now)
-
-
-def test_decay_pass_removes_text_of_all_tenants(store: FactStore) -> None:
-    """What has faded loses its text, quotes, anchors, links and index; the pinned and the strong stay; the pass counts by tenant."""
-    other = "incident-triage"
-    run, theirs = a_run("s1"), a_run("s1", tenant=other)
-    remember(
-        store,
-        run,
-        says(
-            run, "Zebrafish fade.", quotes=["zebrafish quote"], decay_rate=0.1, anchors=("file:zebrafish.py",), claim=a_claim("zebrafish")
-        ),
-        says(run, "Pinned fish stay.", decay_rate=0.1),
-        says(run, "Slow fish stay.", decay_rate=0.001),
-    )
-    remember(store, theirs, says(theirs, "Their zebrafish fade too.", decay_rate=0.1))
-    by_text = {f.content: f.fact_id for f in store.facts(TENANT)}
-    store.pin(TENANT, by_text["Pinned fish stay."])
-    store.link(TENANT, [Edge(by_text["Zebrafish fade."], by_text["Slow fish stay."], "relates_to", 1, "zebrafish reason", NOW)])
-    assert fading(store, 1) == {}
-
-    assert fading(store, 30) == {TENANT: 1, other: 1}
-
-    assert {f.content for f in store.facts(TENANT)} == {"Pinned fish stay.", "Slow fish stay."}
-    assert store.facts(other) == []
-    assert store.search(TENANT, [REPO], ["zebrafish"], 5) == []
-    assert store.edges(TENANT) == []
-    assert [r.type for r in store.export_rows(other)] == ["run"]
-    store.compact()
-    assert b"ebrafish" not in bytes_of(store)
-    assert fading(store, 30) == {}
-    assert store.verify(reconcile.refold) == []
-
-
-def test_later_evidence_revives_a_pruned_fact_with_its_history(store: FactStore) -> None:
-    """The stub keeps who said it and when, so the fact that comes back counts its old witnesses."""
-    remember_text(store, "s1", "Fish sleep.")
-    remember_text(store, "s2", "Fish sleep.", at=NOW + timedelta(hours=1))
-    fading(store, 400)
-    (fact_id,) = {*store.facts_of_run(TENANT, a_run("s1").run_id)}
-    stub, witnesses = store.state_for(TENANT, [fact_id])[fact_id]
-    assert (stub.content, stub.runs, len(witnesses)) == ("", 2, 2)
-    assert {w.candidate.content for w in witnesses} == {""}
-
-    remember_text(store, "s3", "Fish sleep.", at=NOW + timedelta(days=401))
-
-    (fact,) = store.facts(TENANT)
-    assert (fact.fact_id, fact.content, fact.runs, fact.valid_from) == (fact_id, "Fish sleep.", 3, NOW)
-    assert len(store.search(TENANT, [REPO], ["fish"], 5)) == 1
-    assert store.verify(reconcile.refold) == []
-
-
-def test_decay_pass_on_a_missing_store_creates_nothing(tmp_path: Path) -> None:
-    """Nothing to do leaves nothing behind."""
-    missing = FactStore(tmp_path / "none" / "memory.duckdb")
-
-    assert fading(missing, 1000) == {}
-    assert not missing.path.parent.exists()
-
-
-def test_decay_pass_judges_again_before_it_removes(store: FactStore) -> None:
-    """A fact that gained evidence between reading and removing is kept."""
-    remember_text(store, "s1", "Fish sleep.")
-    asked: list[str] = []
-
-    def prunable_once(fact: object) -> bool:
-        asked.append("")
-        return len(asked) == 1
-
-    assert store.prune(prunable_once, at=LATER) == {}
-    assert len(store.facts(TENANT)) == 1
-    assert replace(store.facts(TENANT)[0], recorded_at=None).runs == 1

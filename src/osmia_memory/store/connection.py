@@ -278,6 +278,7 @@ def _attached(path: Path) -> Connection:
 def _copy(holder: Connection, fresh: Path) -> None:
     holder.execute(f"ATTACH {_quoted(fresh)} AS fresh")
     holder.execute("COPY FROM DATABASE kept TO fresh")
+    holder.execute("UPDATE fresh.state SET unerased = FALSE")
     holder.execute("DETACH fresh")
     fresh.chmod(0o600)
 

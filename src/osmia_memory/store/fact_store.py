@@ -18,6 +18,7 @@ from osmia_memory.store.injections import Ledgered
 from osmia_memory.store.ledger import Ledger
 from osmia_memory.store.lexical import Searching
 from osmia_memory.store.operations import Connection, checked_tenant, of_tenant
+from osmia_memory.store.pruning import Pruning
 from osmia_memory.store.reading import Reading
 from osmia_memory.store.relating import Relating
 from osmia_memory.store.undoing import Undoing
@@ -52,7 +53,7 @@ class Session(_AllOperations):
         return connections.transaction(connection, self._path)
 
 
-class FactStore(_AllOperations, Forgetting):
+class FactStore(_AllOperations, Forgetting, Pruning):
     """One store. Nothing is opened until the first operation, and nothing stays open after it (about 13 ms each).
 
     Any number of processes may use one file: readers together, a writer alone, each waiting up to `lock_wait_seconds` for its turn.

@@ -1,4 +1,4 @@
-"""Taking knowledge away for good: a run, a repository, or what has decayed. Text is removed, not hidden."""
+"""Taking knowledge away for good: a run or a repository. Text is removed, not hidden."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -10,12 +10,10 @@ import orjson
 from osmia_memory.models import Fact, Witness
 from osmia_memory.store import codec, lexical, relating
 from osmia_memory.store.applying import EXTRA, remove_facts, write_facts
-from osmia_memory.store.operations import Connection, Operations, checked_tenant, journal, take_numbers
+from osmia_memory.store.operations import Connection, Operations, checked_tenant, journal, leave_to_erase, take_numbers
 from osmia_memory.store.reading import witnesses_of
 
 Fold = Callable[[Sequence[Witness]], Fact]
-
-_JUDGED_AT_ONCE = 5000  # facts read and judged in one session of the decay pass: about 100 ms
 
 
 class Forgotten(NamedTuple):
@@ -53,6 +51,7 @@ class Forgetting(Operations):
                 return Forgotten(0, 0, 0)
             with self._transaction(connection):
                 done = _forget(connection, scope, fold)
+                leave_to_erase(connection)
                 journal(connection, whose, "forget_run", run_id, {}, at, who)
         self.compact()
         return done
@@ -71,32 +70,10 @@ class Forgetting(Operations):
             with self._transaction(connection):
                 done = _forget(connection, scope, fold)
                 _forget_statistics(connection, whose, name)
+                leave_to_erase(connection)
                 journal(connection, whose, "forget_repo", repo, {}, at, who)
         self.compact()
         return done
-
-    def prune(self, is_prunable: Callable[[Fact], bool], *, at: datetime) -> dict[str, int]:
-        """The decay pass, across all tenants: facts that `is_prunable` become stubs without text, quotes, anchors or index entries.
-
-        Ids, runs and event times stay, so that later evidence revives a fact with its history. `at` is recorded as the time of pruning.
-        Returns how many by tenant. Works in short sessions; a fact that gained evidence in between is judged again.
-        """
-        pruned: dict[str, int] = {}
-        after = ""
-        while True:
-            with self._reading() as connection:
-                facts = _unpruned(connection, "f.fact_id > ?", [after])
-            if not facts:
-                return pruned
-            after = facts[-1].fact_id
-            chosen = [f.fact_id for f in facts if is_prunable(f)]
-            if chosen:
-                with self._writing() as connection:
-                    judged = _unpruned(connection, "f.fact_id IN (SELECT unnest(?::VARCHAR[]))", [chosen])
-                    fading = [f for f in judged if is_prunable(f)]
-                    _make_stubs(connection, [f.fact_id for f in fading], at)
-                for fact in fading:
-                    pruned[fact.tenant_id] = pruned.get(fact.tenant_id, 0) + 1
 
 
 def _runs_where(connection: Connection, condition: str, parameters: list[Any]) -> _Scope:
@@ -147,45 +124,3 @@ def _forget_statistics(connection: Connection, tenant: str, repo: str) -> None:
     rows = connection.execute("SELECT row_key, body FROM imported_statistics WHERE tenant_id = ? AND kind = 'pattern'", [tenant]).fetchall()
     keys = [key for key, body in rows if orjson.loads(body).get("group", {}).get("repo") == repo]
     connection.execute("DELETE FROM imported_statistics WHERE tenant_id = ? AND row_key IN (SELECT unnest(?::VARCHAR[]))", [tenant, keys])
-
-
-def _unpruned(connection: Connection, condition: str, parameters: list[Any]) -> list[Fact]:
-    rows = connection.execute(
-        f"SELECT {codec.SHOWN_FACT} FROM facts f WHERE f.pruned_at IS NULL AND NOT f.pinned AND {condition} ORDER BY f.fact_id LIMIT {_JUDGED_AT_ONCE}",
-        parameters,
-    ).fetchall()
-    return [codec.fact(row) for row in rows]
-
-
-def _make_stubs(connection: Connection, fact_ids: list[str], at: datetime) -> None:
-    rows = connection.execute("SELECT no, doc FROM facts WHERE fact_id IN (SELECT unnest(?::VARCHAR[]))", [fact_ids]).fetchall()
-    numbers = [row[0] for row in rows]
-    lexical.erase(connection, [row[1] for row in rows if row[1] is not None])
-    connection.execute(
-        "UPDATE facts SET content = '', edited = NULL, claim = NULL, anchors = [], tags = [], source = '', doc = NULL, doc_length = NULL, "
-        "doc_key = NULL, pruned_at = $at WHERE no IN (SELECT unnest($numbers::BIGINT[]))",
-        {"at": codec.to_utc(at), "numbers": numbers},
-    )
-    connection.execute(
-        "UPDATE evidence SET quote = '', span_start = 0, span_end = 0 WHERE fact_no IN (SELECT unnest(?::BIGINT[]))", [numbers]
-    )
-    testimony = connection.execute(
-        "SELECT fact_no, run_no, candidate FROM witnesses WHERE fact_no IN (SELECT unnest(?::BIGINT[]))", [numbers]
-    ).fetchall()
-    connection.execute(
-        "UPDATE witnesses SET candidate = told.candidate "
-        "FROM (SELECT unnest($facts::BIGINT[]) AS fact_no, unnest($runs::BIGINT[]) AS run_no, unnest($told::VARCHAR[]) AS candidate) told "
-        "WHERE witnesses.fact_no = told.fact_no AND witnesses.run_no = told.run_no",
-        {
-            "facts": [row[0] for row in testimony],
-            "runs": [row[1] for row in testimony],
-            "told": [codec.candidate_json(_without_text(row[2])) for row in testimony],
-        },
-    )
-    connection.execute("DELETE FROM slots WHERE fact_no IN (SELECT unnest(?::BIGINT[]))", [numbers])
-    within = "IN (SELECT unnest($ids::VARCHAR[]))"
-    connection.execute(f"DELETE FROM edges WHERE from_id {within} OR to_id {within}", {"ids": fact_ids})
-
-
-def _without_text(candidate: str) -> Any:
-    return replace(codec.candidate(candidate, ()), content="", claim=None, anchors=(), tags=(), source="")

@@ -151,7 +151,12 @@ def _injections(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass, _relations, _injections)
+def _erasure(connection: duckdb.DuckDBPyConnection) -> None:
+    """Whether removed text still has bytes in the file."""
+    connection.execute("ALTER TABLE state ADD COLUMN unerased BOOLEAN DEFAULT FALSE")
+
+
+STEPS: tuple[Step, ...] = (_knowledge, _lexical_index, _hand_edits, _imported_statistics, _model_pass, _relations, _injections, _erasure)
 NEWEST = len(STEPS)
 
 

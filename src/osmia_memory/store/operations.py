@@ -108,6 +108,11 @@ def take_numbers(connection: Connection, count: int) -> range:
     return range(after - count, after)
 
 
+def leave_to_erase(connection: Connection) -> None:
+    """Note that text was removed whose bytes are still in the file, until it is written anew: the process may be killed before that."""
+    connection.execute("UPDATE state SET unerased = TRUE")
+
+
 def journal(connection: Connection, tenant: str, what: str, subject: str, before: Mapping[str, Any], at: datetime | None, who: str) -> None:
     """Record a decision of a person, without any content."""
     number = take_numbers(connection, 1)[0]
