@@ -139,3 +139,10 @@ def test_how_a_part_is_run_everywhere_is_not_told() -> None:
     go = "ok  \texample.com/shop/cart\t0.412s"
     assert found(how_to_test.test_command, Tape().sh("go test ./cart", go)) == []
     assert found(how_to_test.test_command, Tape().sh("SHOP_ENV=test go test ./cart", go)) != []
+
+
+def test_a_check_that_failed_in_front_of_a_pipe_is_not_told() -> None:
+    """The exit code is that of `tail`; what was printed says that nothing was checked."""
+    refused = "mise ERROR error parsing config file: ~/shop/mise.toml\nmise ERROR Config files are not trusted."
+    assert found(how_to_test.check_command, Tape().sh("mise run lint 2>&1 | tail -5", refused)) == []
+    assert found(how_to_test.check_command, Tape().sh("mise run lint 2>&1 | tail -5", "[lint] Finished in 3 s")) != []

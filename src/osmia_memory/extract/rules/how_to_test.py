@@ -80,6 +80,10 @@ _TASKS = frozenset(
 )  # their build step is the repository's own, `go build` is everybody's
 
 
+# In front of a pipe the exit code is another command's.
+_FAILED = re.compile(r"^(?:\S+ ){0,2}(?:ERROR|Error|error|fatal|FAILED|panic)\b[: ]|\b(?:task|target) failed\b|: command not found", re.M)
+
+
 def check_command(view: View) -> Iterator[Finding]:
     """The lint or build command that the run used to good effect."""
     done: set[tuple[str, str]] = set()
@@ -96,7 +100,7 @@ def check_command(view: View) -> Iterator[Finding]:
             continue
         own = v if v is not None and v.kind == step.purpose else None
         key = commands.runner_key(main)
-        if (step.purpose, key) in done or (own is None and main.program not in _TASKS):
+        if (step.purpose, key) in done or (own is None and (main.program not in _TASKS or _FAILED.search(step.output))):
             continue
         done.add((step.purpose, key))
         clean = f"; a clean tree prints `{own.summary[:60]}`" if own and own.passed and own.kind == "lint" else ""
@@ -245,7 +249,7 @@ def share_a_name(path: str, target: str) -> bool:
 
 
 RULES = (
-    Rule("test_command", 1, 0.8, 0.01, "the runner's own summary was seen", test_command),
-    Rule("check_command", 2, 0.75, 0.01, "the tool's own summary was seen", check_command),
+    Rule("test_command", 2, 0.8, 0.01, "the runner's own summary was seen", test_command),
+    Rule("check_command", 3, 0.75, 0.01, "the tool's own summary was seen", check_command),
     Rule("tests_of_file", 3, 0.7, 0.01, "a passing run after the edit; the link by name may be partial", tests_of_file),
 )
