@@ -80,6 +80,13 @@ def test_what_was_spent_is_in_the_ledger_and_a_cap_holds(memory: Memory) -> None
         ("The broker listens on port 1.", "The metrics server listens on port 2.", False),
         ("`bin/serve` of the broker is started with `--tls`.", "`bin/serve` of the broker is not started with `--tls`.", True),
         ("The export job keeps its rows for 30 days.", "The export job has its rows for 60 days.", True),
+        ("`parse()` raises `ValueError`.", "`parse()` raises `OverflowError`.", False),
+        ("`ci.yml` caches `~/.npm`.", "`ci.yml` caches `~/.cargo`.", False),
+        ("`bin/dev` opens port 3000.", "`bin/dev` opens port 3001.", False),
+        ("`Order` has a field `due_at`.", "`Order` has a field `paid_at`.", False),
+        ("`bin/edge` uses port 8080.", "`bin/edge` is served at port 8443 too.", False),
+        ("The first run of `tools/sync` takes 300 s.", "The next run of `tools/sync` takes 5 s.", False),
+        ("Requests that are signed are logged.", "Requests that are not signed are logged.", False),
     ],
 )
 def test_code_chooses_what_may_be_named(a: str, b: str, may: bool) -> None:

@@ -11,10 +11,10 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from osmia_memory import slots
+from osmia_memory import sentences, slots
 from osmia_memory.folding import fold
 from osmia_memory.models import Edge, Fact, TaskRun, Witness
-from osmia_memory.similarity import same_statement
+from osmia_memory.similarity import plain_form, same_statement
 
 Kind = Literal["same", "supersedes", "contradicts"]
 SAME = "the same statement in other words"
@@ -121,7 +121,7 @@ def _candidate_pairs(facts: Sequence[Fact], nominated: frozenset[frozenset[str]]
     groups: dict[str, list[Fact]] = {}
     for fact in facts:
         for key in slots.keys(fact):
-            if not key.startswith(("first\x1f", "last\x1f")):
+            if not key.startswith(("first\x1f", "last\x1f", "plain\x1f")):
                 groups.setdefault(key, []).append(fact)
     pairs = {}
     for members in groups.values():
@@ -177,7 +177,9 @@ def say_the_same(a: Fact, b: Fact) -> bool:
             return slots.folded_value(a.claim.value) == slots.folded_value(b.claim.value)
         if a.source.startswith("heuristic:") and b.source.startswith("heuristic:"):
             return False
-    return slots.conditions(a.content) == slots.conditions(b.content) and same_statement(a.content, b.content)
+    if plain_form(a.content) == plain_form(b.content):
+        return True
+    return sentences.conditions(a.content) == sentences.conditions(b.content) and same_statement(a.content, b.content)
 
 
 # --- another value, or the contrary ---------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def disagreement(a: Fact, b: Fact) -> str | None:
         if a.claim.slot == b.claim.slot and slots.takes_one_value(a.claim) and _circumstances(a) == _circumstances(b):
             return f"another value of the same claim: {a.claim.value} / {b.claim.value}"
         return None
-    if slots.are_opposite(a.content, b.content) and slots.conditions(a.content) == slots.conditions(b.content):
+    if sentences.are_opposite(a.content, b.content) and sentences.conditions(a.content) == sentences.conditions(b.content):
         return "the contrary of each other"
     values = slots.other_value(a.content, b.content)
     if values is not None and _same_circumstances(a.content, b.content, values):
@@ -199,11 +201,11 @@ def disagreement(a: Fact, b: Fact) -> str | None:
 
 def _circumstances(fact: Fact) -> frozenset[str]:
     assert fact.claim is not None
-    return frozenset(c for c in slots.conditions(fact.content) if c.rsplit(" ", 1)[-1] not in fact.claim.value.casefold())
+    return frozenset(c for c in sentences.conditions(fact.content) if c.rsplit(" ", 1)[-1] not in fact.claim.value.casefold())
 
 
 def _same_circumstances(a: str, b: str, values: slots.Values) -> bool:
-    mine, theirs = slots.conditions(a), slots.conditions(b)
+    mine, theirs = sentences.conditions(a), sentences.conditions(b)
     return {c for c in mine if values.one.lower() not in c} == {c for c in theirs if values.other.lower() not in c}
 
 

@@ -7,6 +7,7 @@ A term is lower case. A word gives its stem; a compound (path, identifier, flag,
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -205,6 +206,25 @@ def query_terms(text: str) -> Mapping[str, float]:
     title, _, body = text.strip().partition("\n")
     in_title = terms(title) if body.strip() else Counter()
     return {term: (GENERIC_WEIGHT if term in GENERIC_TERMS else 1.0) * (TITLE_WEIGHT if term in in_title else 1.0) for term in terms(text)}
+
+
+# --- same text ---------------------------------------------------------------------------------------------------------
+
+_MARKS = re.compile(r"`+|\*\*?(?=\S)|(?<=\S)\*\*?|(?<![\w/])__?(?=\w)|(?<=\w)__?(?![\w/])")
+_LIST_MARK = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
+
+
+def plain_form(text: str) -> str:
+    """A text as a reader hears it: without marks of Markdown, list or quotation, and with one form of each letter, dash and space.
+
+    Equal forms are one statement. Letter case counts in names of code alone.
+    """
+    folded = unicodedata.normalize("NFKC", text).translate(_DASHES)
+    marked = {m.strip("`") for m in re.findall(r"`[^`]+`", folded)}
+    words = _MARKS.sub("", _LIST_MARK.sub("", folded)).strip(" .!").split()
+    names = {w for span in marked for w in span.split()}
+    return " ".join(w if w in names or _EXACT.fullmatch(w.strip(_EDGES)) else w.casefold() for w in words)
 
 
 # --- same statement ---------------------------------------------------------------------------------------------------

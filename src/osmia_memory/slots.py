@@ -8,10 +8,12 @@ values may stand side by side ("needs", "is imported by") give nothing. What is 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from osmia_memory.models import Claim, Fact
-from osmia_memory.similarity import STOP_WORDS, statement_parts, stem
+from osmia_memory.sentences import CLAUSES, CODE, COPULA, conditions, stance, words
+from osmia_memory.similarity import STOP_WORDS, plain_form, statement_parts, stem
 
 # Verbs and participles after which one more value takes nothing from the other; by stem.
 _SEVERAL = frozenset(
@@ -22,7 +24,10 @@ _SEVERAL = frozenset(
     breaks broken test tests tested check checked checks cover covered covers affect affected cause caused trigger triggered share shared block blocked
     want wants ask asked forbid forbids allow allows allowed mention mentions know knows known work works see seen show shows shown fix fixed touch
     touched update updated updates compare compared skip skipped ignore ignored pass passes run runs appear appears occur occurs happen happens help
-    helps come comes go goes matter matters differ differs available due error failure
+    helps come comes go goes matter matters differ differs available due error failure stop stops stopped retry retries retried raise raises raised throw throws
+    thrown exit exits exited abort aborts aborted crash crashes crashed hang hangs warn warns warned log logs logged emit emits emitted complain
+    complains react reacts respond responds answer answers listed mentioned joined indexed start starts started deployed shipped sent scheduled print
+    prints printed export exports exported registered reviewed triggers end ends ended finish finishes wait waits
     """.split()
 )
 # "the cause of", "a part of": there may be others.
@@ -38,22 +43,24 @@ _MANY_ATTRIBUTES = re.compile(
     re.I,
 )
 
-_COPULA = frozenset("is are was were equals becomes became remains".split())
 _PREPOSITIONS = frozenset("in at on to as from with under by of for into".split())
 _ARTICLES = frozenset("the its their our".split())
 _INDEFINITE = frozenset(("a", "an"))
-_ONE_VALUE = frozenset("returns takes lasts costs expects prints equals defaults listens".split())  # verbs with one object
-_DROPPED = frozenset("now currently today already still nowadays".split())
+_ONE_VALUE = frozenset("returns takes lasts costs equals defaults listens".split())  # verbs with one object
 _CONDITIONS = frozenset(
     "when if unless while with without under on in for before after during only except because since until via locally whenever where outside inside "
     "through but and or than".split()
 )
+_ATTRIBUTES = frozenset(  # what has a name or a word for its value
+    "format version branch name type mode level language encoding command host owner path directory folder file license library framework tool "
+    "runner manager database store shell role engine backend driver compiler interpreter formatter linter editor system default".split()
+)
+_ADDED = frozenset("too also another additionally both besides either".split())  # what is said holds beside something else
+_PLACES = frozenset("line lines step row column page test case item issue commit iteration".split())  # "line 12" is a name, not a setting
+_TIMES = frozenset("s m ms h sec second min minute hour day week month year".split())
 _MAX_KEY, _MAX_NAME, _MAX_WORDS = 24, 7, 3
 
-_TOKEN = re.compile(r"`[^`]+`|[^\s]+")
 _NUMBER = re.compile(r"[~<>=v]*\d[\d.,:_x-]*\+?(?:%|[a-zA-Z]{1,3})?")
-_CODE = re.compile(r"\S*[/_.\\:=@#<>*$+-]\S*|\w*[a-z][A-Z]\w*|\S*\d\S*")
-_SENTENCES = re.compile(r"(?<=[a-z0-9`)\]])[.!?;:]\s+\S")
 
 ValueKind = Literal["number", "code", "name", "word"]
 
@@ -84,22 +91,12 @@ def folded_value(value: str) -> str:
 
 
 @lru_cache(maxsize=1 << 15)
-def words(content: str) -> tuple[str, ...]:
-    """The words of one sentence, code marks, final stop and "now" aside; empty for several sentences or clauses."""
-    text = " ".join(content.split()).rstrip(".!")
-    if _SENTENCES.search(text) or "?" in text:
-        return ()
-    found = (t.strip("`\"'“”,()") for t in _TOKEN.findall(text))
-    return tuple(t for t in found if t and t.lower() not in _DROPPED)
-
-
-@lru_cache(maxsize=1 << 15)
 def frames(content: str) -> tuple[Frame, ...]:
     """All frames of a sentence, the longest first."""
     tokens = words(content)
-    if not 3 <= len(tokens) <= _MAX_KEY + _MAX_NAME:
-        return ()
     low = [t.lower() for t in tokens]
+    if not 3 <= len(tokens) <= _MAX_KEY + _MAX_NAME or _ADDED.intersection(low):
+        return ()
     ends = [at for at in range(1, min(len(low) - 1, _MAX_KEY)) if _leads_to_value(low, at)]
     return tuple(Frame(" ".join(low[: at + 1]), tokens[at + 1 :]) for at in reversed(ends))
 
@@ -107,15 +104,15 @@ def frames(content: str) -> tuple[Frame, ...]:
 def _leads_to_value(low: Sequence[str], at: int) -> bool:
     """Whether one value follows the word at `at`."""
     word, before = low[at], low[at - 1]
-    if word in _COPULA:
+    if word in COPULA:
         return _has_definite_attribute(low[:at])
     if word in _ONE_VALUE:
         return True
     if word == "of" and at >= 3 and low[at - 2] in (_ARTICLES | _INDEFINITE) and _has_verb(low[: at - 2]):
         return before not in _OF_SEVERAL
     if word in _PREPOSITIONS and (before.endswith(("ed", "en", "s", "t", "rn")) or low[at - 2 : at - 1] == ["is"]):
-        follows_copula = at >= 2 and low[at - 2] in _COPULA
-        is_finite = before.endswith("s") and not before.endswith("ss") and before not in _COPULA and at >= 2
+        follows_copula = at >= 2 and low[at - 2] in COPULA
+        is_finite = before.endswith("s") and not before.endswith("ss") and before not in COPULA and at >= 2
         is_participle = at >= 2 and before.endswith(("ed", "en")) and low[at - 2] not in _PREPOSITIONS
         return (follows_copula or is_finite or is_participle) and stem(before) not in _SEVERAL and before not in _OF_SEVERAL
     return False
@@ -125,11 +122,11 @@ def _has_definite_attribute(subject: Sequence[str]) -> bool:
     """The subject is an attribute of something: "the author of x", "the default branch", "x's child", "its port"."""
     if any(w.endswith(("'s", "’s")) for w in subject):
         return True
-    return len(subject) >= 2 and subject[0] in _ARTICLES and subject[1] not in _OF_SEVERAL
+    return len(subject) >= 2 and subject[0] in _ARTICLES and subject[1] not in _OF_SEVERAL - {"number"}
 
 
 def _has_verb(low: Sequence[str]) -> bool:
-    return any(w in _COPULA or (w.endswith("s") and len(w) > 3 and not w.endswith(("ss", "us"))) or w.endswith("ed") for w in low[1:])
+    return any(w in COPULA or (w.endswith("s") and len(w) > 3 and not w.endswith(("ss", "us"))) or w.endswith("ed") for w in low[1:])
 
 
 class Values(NamedTuple):
@@ -143,9 +140,23 @@ def other_value(a: str, b: str) -> Values | None:
     """The two values, if two sentences are the same but for one value that only one thing can have; else None."""
     by_key = {frame.key: frame.rest for frame in frames(b)}
     for key, rest in frames(a):
-        if key in by_key:
-            return _values(rest, by_key[key])  # the longest frame decides: a shorter one would take more for the value
+        if key in by_key:  # the longest frame decides: a shorter one would take more for the value
+            found = _values(rest, by_key[key])
+            return found if found is not None and _are_alike(key.split(), found, a, b) else None
     return None
+
+
+def _are_alike(frame: Sequence[str], values: Values, a: str, b: str) -> bool:
+    """Whether both are values of what the frame names; plain words may be states ("is slow") that another value leaves untouched."""
+    quoted = f"`{values.one}`" in a and f"`{values.other}`" in b
+    kinds = {_kind(values.one.split()), _kind(values.other.split())}
+    if quoted or "word" not in kinds:
+        return True
+    if frame[-1] in _PREPOSITIONS:
+        return "code" not in kinds  # stored in cents, stored in `a.b`: another place
+    if any(w in _PREPOSITIONS for value in values for w in value.lower().split()):
+        return False  # "built from x", "scanned by y"
+    return frame[-1] not in COPULA or not _ATTRIBUTES.isdisjoint(frame)
 
 
 def _values(one: Sequence[str], other: Sequence[str]) -> Values | None:
@@ -158,12 +169,30 @@ def _values(one: Sequence[str], other: Sequence[str]) -> Values | None:
         mine, theirs = tuple(one), tuple(other)
         if len(mine) == len(theirs) or _kind(mine) != "name" or _kind(theirs) != "name":
             return None
-    if len(mine) == len(theirs) > 1 and mine[0].lower() == theirs[0].lower() and mine[0].islower():  # "port 8080"
-        mine, theirs = mine[1:], theirs[1:]
+    start = 0
+    while len(mine) == len(theirs) > start + 1 and mine[start].lower() == theirs[start].lower() and mine[start].islower():  # "port 8080"
+        if start == 1 or mine[start] in _PREPOSITIONS - {"at", "in"}:
+            break
+        start += 1
+    mine, theirs = mine[start:], theirs[start:]
     kinds = {_kind(mine), _kind(theirs)}
-    if None in kinds or ("number" in kinds and len(kinds) > 1) or mine == theirs:
+    if (
+        mine[0].lower() in _PLACES
+        or None in kinds
+        or ("number" in kinds and len(kinds) > 1)
+        or mine == theirs
+        or _measure(mine) != _measure(theirs)
+    ):
         return None
     return Values(" ".join(mine), " ".join(theirs))
+
+
+def _measure(value: Sequence[str]) -> str:
+    """What a number counts, as far as said: 10 s and 2 minutes are both times, 3 lines and 4 columns are not the same."""
+    if len(value) < 2 or not _NUMBER.fullmatch(value[0]):
+        return ""
+    unit = " ".join(value[1:]).lower().rstrip("s") or "s"
+    return "time" if unit in _TIMES else unit
 
 
 def _kind(value: Sequence[str]) -> ValueKind | None:
@@ -178,92 +207,13 @@ def _kind(value: Sequence[str]) -> ValueKind | None:
         return "name"
     if any(t.lower() in _CONDITIONS or t.lower() in _NO for t in value):
         return None
-    if len(value) <= 2 and any(_CODE.fullmatch(t) for t in value):
+    if len(value) <= 2 and any(CODE.fullmatch(t) for t in value):
         return "code"
     return "word" if len(value) <= _MAX_WORDS else None
 
 
 _JOINING = frozenset("of the and de la le du von van der den da di del el al bin ibn y e in on for at to with".split())
 _NO = frozenset("not no never nor neither cannot".split())
-
-
-# --- opposite sentences -----------------------------------------------------------------------------------------------
-
-_NEGATIVE = re.compile(
-    r"\b(?:(?:does|do|did|is|are|was|were|can|could|must|should|will|has|have|need)(?: not|n['’]t)|cannot|no longer|never|not|(?:is|are) no)\b",
-    re.I,
-)
-_ANTONYMS = {
-    second: first
-    for first, second in (
-        pair.split("/")
-        for pair in """
-        passes/fails pass/fail passing/failing enabled/disabled enables/disables required/optional supported/unsupported
-        works/breaks allowed/forbidden accepted/rejected accepts/rejects allows/forbids green/red before/after include/exclude
-        includes/excludes included/excluded present/missing on/off true/false public/private synchronous/asynchronous ascending/descending
-        mutable/immutable stable/unstable inclusive/exclusive first/last valid/invalid online/offline keeps/drops
-        """.split()
-    )
-}
-
-
-class Stance(NamedTuple):
-    """A sentence without its negations: equal `core` and another `sign` are opposite statements."""
-
-    core: str
-    sign: bool
-
-
-@lru_cache(maxsize=1 << 15)
-def stance(content: str) -> Stance | None:
-    """The stance of a single sentence; None where nothing of it can be turned round, or too much."""
-    tokens = words(content)
-    if len(tokens) < 3:
-        return None
-    text = " ".join(tokens)
-    negations = len(_NEGATIVE.findall(text))
-    # a word after a condition ("with gpgSign on") is a circumstance, not what is said
-    turned, core, in_condition = 0, [], False
-    for token in _NEGATIVE.sub(_affirmed, text).split():
-        low = token.lower()
-        in_condition = in_condition or low in ("when", "if", "unless", "with", "without", "while", "after", "before", "under", "until")
-        if not in_condition and low in _ANTONYMS:
-            turned += 1
-            low = _ANTONYMS[low]
-        if low not in ("a", "an", "the", "any", "do", "does", "be"):
-            core.append(token if _CODE.fullmatch(token) else stem(low))
-    if negations + turned > 2 or len(core) < 2:
-        return None
-    return Stance(" ".join(core), (negations + turned) % 2 == 0)
-
-
-def _affirmed(match: re.Match[str]) -> str:
-    first = match[0].split()[0].lower().removesuffix("n't").removesuffix("n’t")
-    if first == "cannot":
-        return "can"
-    return first if first in ("is", "are", "was", "were", "can", "could", "must", "should", "will", "has", "have", "need") else ""
-
-
-def are_opposite(a: str, b: str) -> bool:
-    """Whether two sentences say the contrary of each other under the same conditions."""
-    one, other = stance(a), stance(b)
-    return one is not None and other is not None and one.core == other.core and one.sign != other.sign
-
-
-# --- conditions ---------------------------------------------------------------------------------------------------------
-
-_CONDITION = re.compile(
-    r"\b(?:when|if|unless|while|without|with|under|until|except|only|before|after|during|outside|inside|whenever|as long as)\s+(?:the |a |an )?`?([\w./=-]+)"
-    r"|\b(?:on|in|for|at|behind)\s+(?:the |a |an )?(macos|mac|darwin|linux|windows|wsl|alpine|ubuntu|debian|arm64?|x86\S*|ci|docker|containers?|production|prod|"
-    r"staging|development|dev|tests?|release|debug|python|node|go|postgres\w*|mysql|sqlite|v\d\S*|\d{1,2}\.\d{1,2}(?:\.\d+)?(?![\d.:]))\b"
-    r"|\b(locally|offline|online|interactively)\b",
-    re.I,
-)
-
-
-def conditions(content: str) -> frozenset[str]:
-    """The circumstances that a sentence names, folded."""
-    return frozenset(m[0].lower().replace("`", "") for m in _CONDITION.finditer(content))
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------------
@@ -285,6 +235,7 @@ def _keys(fact: Fact) -> Iterator[str]:
     turned = stance(fact.content)
     if turned is not None:
         yield "stance\x1f" + turned.core
+    yield "plain\x1f" + plain_form(fact.content).casefold()
     exact, plain = statement_parts(fact.content)
     if plain:
         yield "\x1f".join(("first", *exact, plain[0]))
@@ -297,12 +248,14 @@ def _keys(fact: Fact) -> Iterator[str]:
 _LIGHT_VERBS = frozenset(
     stem(word)
     for word in """
-    use uses using listen listens bind binds bound run runs serve serves served set sets default defaults expose exposes start starts take takes have has
+    use uses using listen listens bind binds bound run runs serve serves served set sets default defaults expose exposes take takes have has
     keep keeps live lives stay stays store stores stored configure configured need needs require requires expect expects be been return returns
-    answer answers respond responds give gives call calls want wants find finds found sit sits work works now moved move switched switch changed
-    change raised lowered currently longer anymore instead
+    sit sits now moved move switched switch raised lowered currently longer anymore instead
     """.split()
 )
+_SELECTORS = frozenset(
+    "first second third last next previous other each every new old own".split()
+)  # which of several: part of the subject
 
 
 def differ_in_one_thing(a: str, b: str) -> bool:
@@ -310,30 +263,52 @@ def differ_in_one_thing(a: str, b: str) -> bool:
 
     They may be worded with other verbs. Weaker than `other_value` and `are_opposite`: enough to ask somebody, not enough to decide.
     """
-    if not words(a) or not words(b) or conditions(a) != conditions(b):
+    low = {t.lower() for t in (*words(a), *words(b))}
+    if not words(a) or not words(b) or conditions(a) != conditions(b) or low & _ADDED:
         return False
     (exact_a, plain_a), (exact_b, plain_b) = statement_parts(a), statement_parts(b)
     about_a, about_b = _subject_words(plain_a), _subject_words(plain_b)
     if about_a != about_b or not about_a:
         return False
-    names_a, names_b = ([t for t in exact if _CODE.fullmatch(t)] for exact in (exact_a, exact_b))
+    names_a, names_b = ([t for t in exact if CODE.fullmatch(t)] for exact in (exact_a, exact_b))
     signs = (len(exact_a) - len(names_a)) % 2 != (len(exact_b) - len(names_b)) % 2
     only_a, only_b = [t for t in names_a if t not in names_b], [t for t in names_b if t not in names_a]
     if len(about_a) + len(set(names_a) & set(names_b)) < 2:
         return False  # "the port is 8080" could be anything's
     if signs:
-        return not only_a and not only_b
+        return not only_a and not only_b and not low & CLAUSES
     if not len(only_a) == len(only_b) == 1 or _kind(only_a) != _kind(only_b) or _kind(only_a) is None:
         return False
-    verbs = {stem(w.lower()) for w in (*words(a), *words(b))} & _SEVERAL
+    verbs = _verbs_of_several(words(a)) | _verbs_of_several(words(b))
     if verbs - _LIGHT_VERBS if _kind(only_a) == "number" else verbs:
         return False  # two names may stand side by side after "needs"; two numbers hardly
     return _ends_with(words(a), only_a[0]) and _ends_with(words(b), only_b[0])
 
 
+def _verbs_of_several(tokens: Sequence[str]) -> set[str]:
+    """Stems of the verbs after which several values may stand; "the export job" holds none."""
+    low = ["", *(t.lower() for t in tokens)]
+    return {stem(w) for before, w in pairwise(low) if before not in _ARTICLES | _INDEFINITE} & _SEVERAL
+
+
 def _ends_with(tokens: Sequence[str], value: str) -> bool:
-    """The value stands at the end, with a unit at most behind it; earlier it would be what the sentence is about."""
-    return any(value in token for token in tokens[-2:])
+    """The value stands at the end, with a unit at most behind it, and is not the name of one of several ("a field `x`")."""
+    at = next((n for n in range(len(tokens) - 1, max(-1, len(tokens) - 3), -1) if value in tokens[n]), None)
+    if at is None or tokens[at - 2].lower() in _INDEFINITE or tokens[at - 1].lower() in _PLACES:
+        return False
+    is_count = at == len(tokens) - 2 and _NUMBER.fullmatch(tokens[at]) is not None  # "creates 10 users" has one answer, "opens `a`" many
+    low = [t.lower() for t in tokens[:at]]
+    verb = next((low[n] for n in reversed(range(len(low))) if _may_be_verb(low, n)), "")
+    return is_count or verb in COPULA or stem(verb) in _LIGHT_VERBS
+
+
+def _may_be_verb(low: Sequence[str], at: int) -> bool:
+    """Whether the word looks like one; that in "in batches of" does not."""
+    word = low[at]
+    if word in COPULA or stem(word) in _LIGHT_VERBS:
+        return True
+    follows = at > 0 and low[at - 1] in _PREPOSITIONS | _ARTICLES | _INDEFINITE
+    return word.endswith(("s", "ed")) and not word.endswith("ss") and not CODE.fullmatch(word) and not follows
 
 
 def about(content: str) -> tuple[str, ...]:
@@ -343,4 +318,4 @@ def about(content: str) -> tuple[str, ...]:
 
 
 def _subject_words(plain: Sequence[str]) -> frozenset[str]:
-    return frozenset(w for w in plain if w not in _LIGHT_VERBS and w not in STOP_WORDS)
+    return frozenset(w for w in plain if w in _SELECTORS or (w not in _LIGHT_VERBS and w not in STOP_WORDS))
