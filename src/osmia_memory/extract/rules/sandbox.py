@@ -12,10 +12,11 @@ from osmia_memory.extract.signs import ACCIDENTS, Sign, signs
 from osmia_memory.extract.view import Step, View
 from osmia_memory.models import Claim, Evidence
 
+_REFUSALS = ("no matches found", "read-only variable", "event not found", "bad substitution", "parse error near", "argument list too long")
 # Claude Code's zsh runs a line through `eval` and says so instead of its name.
 _REFUSED_LINE = re.compile(
     r"^(?:(zsh|bash|sh):\S* *|\(eval\):(?:\d+:)? *)"
-    r"(no matches found|read-only variable|event not found|bad substitution|parse error near|argument list too long):? ?(.*)$",
+    rf"({'|'.join(_REFUSALS)}):? ?(.*)$",
     re.M,
 )
 
@@ -25,7 +26,8 @@ def shell_pitfall(view: View) -> Iterator[Finding]:
     engine = view.transcript.run.engine
     told: set[str] = set()
     for n, step in enumerate(view.steps):
-        match = _REFUSED_LINE.search(step.output) if not step.harness else None
+        refused = not step.harness and any(words in step.output for words in _REFUSALS)  # far cheaper than the pattern
+        match = _REFUSED_LINE.search(step.output) if refused else None
         if match is None or match[2] in told:
             continue
         shell, what, name = match[1] or "zsh", match[2], match[3].strip().replace("`", "'")[:60]
@@ -65,8 +67,10 @@ def expanded_by_the_shell(view: View) -> Iterator[Finding]:
                 (cite_result(view, step, match[0]), cite_command(view, step)),
                 scope="engine",
             )
+        if "back-ticks" in told or "`" not in step.line:
+            continue
         name = next((s.key for s in signs(step.output) if s.kind == "missing command"), "")
-        if name and "back-ticks" not in told and re.search(rf'"[^"\']*(?<!\\)`{re.escape(name)}\b[^"]*"', step.line):
+        if name and re.search(rf'"[^"\']*(?<!\\)`{re.escape(name)}\b[^"]*"', step.line):
             told.add("back-ticks")
             line = next(x for x in step.output.splitlines() if name in x and "not found" in x)
             yield Finding(

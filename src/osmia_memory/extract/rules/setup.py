@@ -77,13 +77,14 @@ def _remedy(view: View, n: int, failed: Simple, sign: Sign) -> tuple[Step, Simpl
     """The first later step, near enough, that did the same with another command and without the sign."""
     start = view.steps[n]
     for later in view.steps[n + 1 : n + 1 + _NEAR]:
-        if not (later.worked or as_test_run(later)) or any(s.kind == sign.kind and s.key == sign.key for s in signs(later.output)):
+        if not (later.worked or as_test_run(later)):
             continue
-        for c in parse(later.line):
-            if c.text != failed.text and _same_intent(failed, c, sign, later):
-                edited = [p for p in view.edits_between(start.index, later.index) if p in view.edited]
-                if not edited or sign.kind in ("missing command", "missing module", "shell"):
-                    return later, c
+        alike = [c for c in parse(later.line) if c.text != failed.text and _same_intent(failed, c, sign, later)]
+        if not alike or any(s.kind == sign.kind and s.key == sign.key for s in signs(later.output)):
+            continue  # the signs last: reading them takes longest
+        edited = [p for p in view.edits_between(start.index, later.index) if p in view.edited]
+        if not edited or sign.kind in ("missing command", "missing module", "shell"):
+            return later, alike[0]
     return None
 
 
