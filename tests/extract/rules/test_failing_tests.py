@@ -152,3 +152,13 @@ def test_errors_in_set_up_that_are_listed_without_a_reason_have_the_common_one()
     assert content.startswith("Tests `test_0`, `test_1`, `test_2` and 3 more fail together here with “fixture 'ledger' not found”")
     mixed = "E   KeyError: 'a'\nE   KeyError: 'b'\nE   ValueError: no such currency\n" + listed
     assert found(failing_tests.shared_cause, Tape().sh("pytest tests", f"{mixed}==== 2 passed, 6 errors in 0.3s ====", 1)) == []
+
+
+def test_tests_that_fail_together_on_unmodified_code_share_a_line() -> None:
+    """Up to three of one run; told once."""
+    red = "FAILED tests/test_tz.py::test_a - OSError: no tzdata here\nFAILED tests/test_tz.py::test_b\n==== 2 failed, 9 passed in 1.0s ===="
+    tape = Tape().sh("pytest tests/test_tz.py", red, 1).sh("pytest tests/test_tz.py -x", red, 1)
+    assert found(failing_tests.baseline, tape) == [
+        "`tests/test_tz.py::test_a` and `test_b` fail on unmodified code here (OSError: no tzdata here); the baseline of `pytest tests/test_tz.py` is "
+        "2 failed, 9 passed."
+    ]

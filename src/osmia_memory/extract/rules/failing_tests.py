@@ -40,28 +40,32 @@ def baseline(view: View) -> Iterator[Finding]:
         if (v.failing and not again) or (not v.failing and _passes_later(view, run)):
             continue
         if again and len(again) <= _MANY and v.failed <= _MANY:
-            yield from (_old_test(view, run, f) for f in again if f.test_id not in done)
+            if new := [f for f in again if f.test_id not in done]:
+                yield _old_tests(view, run, new)
             done |= {f.test_id for f in again}
         elif v.failed and (command := view.relative(commands.typed(run.main, 1))) not in done:
             done.add(command)
             yield _not_green(view, run, command, again)
 
 
-def _old_test(view: View, run: TestRun, failing: Failing) -> Finding:
+def _old_tests(view: View, run: TestRun, failing: list[Failing]) -> Finding:
+    """One line for the tests of one run; the first of them stands for them all when runs are compared."""
     step, main, v = run
     command = view.relative(commands.typed(main, 1))
     told = f"; the baseline of `{command}` is {_counts(v.summary)}" if v.tool == "pytest" else "; compare with that baseline"
+    first, *others = failing
+    names = " and ".join([f"`{first.test_id}`", *(f"`{short_test(f.test_id)}`" for f in others)])
     return Finding(
-        f"`{failing.test_id}` fails on unmodified code {_where(view)}{in_brackets(failing)}{told}.",
+        f"{names} fail{'' if others else 's'} on unmodified code {_where(view)}{in_brackets(first)}{told}.",
         "repo_quirk",
-        Claim(failing.test_id, "baseline", "", "fails"),
+        Claim(first.test_id, "baseline", "", "fails"),
         (
-            cite_result(view, step, short_test(failing.test_id)),
-            cite_result(view, step, failing.reason),
+            *(cite_result(view, step, short_test(f.test_id)) for f in failing),
+            cite_result(view, step, first.reason),
             cite_result(view, step, v.summary),
             cite_command(view, step),
         ),
-        anchors=(f"test:{failing.test_id}",),
+        anchors=tuple(f"test:{f.test_id}" for f in failing),
         tags=("baseline",),
     )
 
@@ -264,7 +268,7 @@ def _because(view: View, start: int, end: int, names: list[str]) -> tuple[Eviden
 
 
 RULES = (
-    Rule("baseline", 2, 0.8, 0.03, "failed with the checkout unmodified", baseline),
+    Rule("baseline", 3, 0.8, 0.03, "failed with the checkout unmodified", baseline),
     Rule("shared_cause", 3, 0.7, 0.03, "one reason for several tests, not cured by the run's edits", shared_cause),
     Rule("flaky", 2, 0.75, 0.02, "failed and passed with nothing changed", flaky),
     Rule("expectation_coupled", 1, 0.65, 0.01, "one run's edits; the reason is the agent's word", expectation_coupled),
