@@ -3,6 +3,7 @@
 import pytest
 
 from osmia_memory.extract.rules import own_scripts, setup
+from osmia_memory.extract.view import view
 from osmia_memory.testing import Tape, a_run
 from tests.extract.rules.test_how_to_test import found
 
@@ -92,6 +93,8 @@ def test_what_stays_missing_is_told() -> None:
     assert found(setup.missing, Tape().sh("python -m shop.report", trace, 1)) == [
         "Module `weasy` is not installed in this environment (No module named 'weasy'); `shop/pdf.py` needs it."
     ]
+    (finding,) = setup.missing(view(Tape().sh("python -m shop.report", trace, 1).transcript()))
+    assert finding.anchors == ("file:shop/pdf.py",)  # then it concerns tasks on that file
 
 
 def test_modules_that_the_run_made_up_are_not_missing() -> None:

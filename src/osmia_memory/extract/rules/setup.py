@@ -272,6 +272,7 @@ def missing(view: View) -> Iterator[Finding]:
                 "repo_quirk",
                 Claim(top, "installed", "module", "no"),
                 (cite_result(view, step, sign.line), cite_command(view, step)),
+                anchors=(f"file:{via}",) if via else (),
                 tags=() if via else ("corroborate",),
             )
 
@@ -295,5 +296,5 @@ def _importing_file(view: View, step: Step) -> str | None:
 RULES = (
     Rule("fix_up", 4, 0.75, 0.01, "both the failure and the working command were seen", fix_up),
     Rule("told_what_to_add", 2, 0.8, 0.01, "the command said so, and the addition worked", told_what_to_add),
-    Rule("missing", 2, 0.7, 0.01, "seen once; somebody may install it", missing),
+    Rule("missing", 3, 0.7, 0.01, "seen once; somebody may install it", missing),
 )
