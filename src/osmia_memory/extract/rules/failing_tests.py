@@ -54,7 +54,8 @@ def _old_tests(view: View, run: TestRun, failing: list[Failing]) -> Finding:
     command = view.relative(commands.typed(main, 1))
     told = f"; the baseline of `{command}` is {_counts(v.summary)}" if v.tool == "pytest" else "; compare with that baseline"
     first, *others = failing
-    names = " and ".join([f"`{first.test_id}`", *(f"`{short_test(f.test_id)}`" for f in others)])
+    listed = [f"`{first.test_id}`", *(f"`{short_test(f.test_id)}`" for f in others)]
+    names = " and ".join([", ".join(listed[:-1]), listed[-1]] if others else listed)
     return Finding(
         f"{names} fail{'' if others else 's'} on unmodified code {_where(view)}{in_brackets(first)}{told}.",
         "repo_quirk",
