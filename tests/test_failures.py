@@ -124,6 +124,44 @@ def test_failure_06_a_block_beside_real_output_corroborates_nothing(tmp_path: Pa
     assert {f.runs for f in memory.facts()} == {2}
 
 
+# --- 16: decay --------------------------------------------------------------------------------------------------------
+
+DECAYING = (
+    {"content": "The staging host is zebra-quince.", "decay_rate": 0.05},
+    {"content": "The nightly export of the cart takes its columns from `columns.yaml`.", "decay_rate": 0.002},
+    {"content": "Invoices of the cart are rounded per line.", "decay_rate": 0.05, "pinned": True},
+)
+
+
+def test_failure_16_the_decay_pass_any_number_of_times(tmp_path: Path) -> None:
+    """Never, once or again and again, with a new process or the background thread for each: the block of that day is the same, byte for byte.
+
+    What has faded is gone from the file after the first pass; the pinned fact has its full confidence.
+    """
+    late = (NOW + timedelta(days=300)).isoformat()
+    task = ("--repo", REPO, "--task", "the columns of the nightly export and the rounding of the cart's invoices; restart zebra-quince")
+    blocks = []
+    for passes in (0, 1, 12):
+        memory = ready(a_memory(tmp_path, name=f"{passes}.duckdb"))
+        memory.import_rows(fact_rows(*DECAYING), name="rows")
+        assert "zebra-quince" in osmia("query", *task, "--now", NOW.isoformat(), "--store", memory.store_path).out
+        for n in range(passes):
+            command = ("decay", "--now", late, "--store", memory.store_path)
+            ran = osmia_process(*command) if n < 2 else osmia(*command)
+            assert ran.out == ("pruned: 1 of ticketing\n" if n == 0 else "pruned: none\n")
+        assert (b"zebra-quince" in bytes_of_store(memory)) == (passes == 0)
+        blocks.append(osmia("query", *task, "--json", "--now", late, "--store", memory.store_path).value)
+    assert blocks[0] == blocks[1] == blocks[2]
+    told = {f["content"]: f["parts"]["confidence"] for f in blocks[0]["facts"]}
+    assert told == {DECAYING[1]["content"]: round(0.7 * 0.998**300, 6), DECAYING[2]["content"]: 0.7}
+
+
+def bytes_of_store(memory: Memory) -> bytes:
+    """The bytes of the file and of its log, and every value in it uncompressed."""
+    log = Path(f"{memory.store_path}.wal")
+    return memory.store_path.read_bytes() + (log.read_bytes() if log.exists() else b"") + everything_in(memory.store_path)
+
+
 # --- 17: secrets ------------------------------------------------------------------------------------------------------
 
 _RANDOM = random.Random(17)
@@ -522,6 +560,32 @@ def test_failure_25_a_restart_does_not_undo_decay(tmp_path: Path) -> None:
 
     assert list(confidences()) == [id_of(memory, "make lint")]
     assert b"`just` is not" not in everything_in(memory.store_path)
+
+
+# --- 26: pins ---------------------------------------------------------------------------------------------------------
+
+
+def test_failure_26_the_pinned_survive(tmp_path: Path) -> None:
+    """Ten years of decay, the pass, a duplicate, another value and a retold run: the pinned fact is told as before. Unpinned, it fades."""
+    memory = ready(a_memory(tmp_path))
+    content = "The dev server of the cart listens on port 8080."
+    memory.import_rows(fact_rows({"content": content}, {"content": "The dev server of the cart needs TLS."}), name="rows")
+    memory.import_rows(fact_rows({"content": content, "pinned": True}), name="rows")  # a known text, saved as pinned
+    memory.import_rows(
+        fact_rows({"content": content}, {"content": content.replace("8080", "9090"), "valid_from": NOW.isoformat()}), name="rows"
+    )
+    later = (NOW + timedelta(days=3650)).isoformat()
+    assert osmia("decay", "--now", later, "--store", memory.store_path).out == "pruned: 2 of ticketing\n"
+
+    def told() -> list[tuple[str, float]]:
+        task = ("--repo", REPO, "--task", "the dev server of the cart is not reachable on its port")
+        found = osmia("query", *task, "--json", "--now", later, "--store", memory.store_path).value["facts"]
+        return [(f["content"], f["parts"]["confidence"]) for f in found]
+
+    assert told() == [(content, 0.7)]
+    memory.pin(id_of(memory, "8080"), False)
+    assert told() == []
+    assert osmia("decay", "--now", later, "--store", memory.store_path).out == "pruned: 1 of ticketing\n"
 
 
 # --- 27: a task on something else -------------------------------------------------------------------------------------

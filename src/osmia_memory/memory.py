@@ -108,6 +108,7 @@ class Memory:
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], datetime] = field(default=utc_now)
     mask_key: bytes | None = None  # instead of the store's own, for transcripts whose masks must be the same in every store
+    name: str | None = None  # what messages call the store, where it is a copy
 
     def __post_init__(self) -> None:
         if not isinstance(self.tenant, str) or not self.tenant.strip():
@@ -337,8 +338,8 @@ class Memory:
     def at(self, *, as_of: datetime | None = None, known_at: datetime | None = None) -> "Iterator[Memory]":
         """This memory as it was: a copy that holds only what had been observed by `as_of` and recorded by `known_at`, for reading.
 
-        Its clock stands at the earlier of the two, and everything it answers is folded, settled and decayed as of then. Without either
-        it is this memory itself.
+        Its clock stands at `as_of`, else at `known_at`, and everything it answers is folded, settled and decayed as of then. Without
+        either it is this memory itself.
 
         Raises:
             InputError: a time without a zone.
@@ -354,14 +355,23 @@ class Memory:
         from osmia_memory import past, reconcile
 
         wanted = past.Moment(as_of, known_at)
-        limit = wanted.limit
-        assert limit is not None
+        clock = wanted.clock
+        assert clock is not None
         with tempfile.TemporaryDirectory(prefix="osmia-memory-") as folder:
-            copy = replace(self, store_path=Path(folder) / "past.duckdb", clock=lambda: limit)
+            name = f"{self.store_path} as of {clock:%Y-%m-%dT%H:%M:%SZ}"
+            copy = replace(self, store_path=Path(folder) / "past.duckdb", clock=lambda: clock, name=name)
             if self.has_store():
-                given = self.store.rows_with_times(self.tenant, retracted_after=known_at)
-                left = past.until(given, wanted, self.store.changes(self.tenant))
-                copy.store.import_rows(self.tenant, left, reconcile.refold(self.tenant), recorded_at=limit)
+                with self.store.session() as s:  # all of one moment, whoever writes meanwhile
+                    given = self.store.rows_with_times(self.tenant, retracted_after=known_at)
+                    before = past.decided(s.changes(self.tenant), known_at)
+                    around = self.store.surroundings(self.tenant)
+                copy.store.import_rows(
+                    self.tenant,
+                    past.until(given, wanted, before),
+                    reconcile.refold(self.tenant),
+                    recorded_at=clock,
+                    around=past.around(around, wanted, before),
+                )
             yield copy
 
     # --- asking -----------------------------------------------------------------------------------------------------------
@@ -461,7 +471,9 @@ class Memory:
         if fact is None and self.has_store() and (pruned := self.store.pruned(self.tenant, prefix)):
             raise InputError(f"{pruned[0]} was pruned at {pruned[1]:%Y-%m-%d}, and its text is gone; new evidence brings it back")
         if fact is None:
-            raise InputError(f"tenant {self.tenant!r} has no fact {prefix!r} in `{self.store_path}`; `osmia-memory list` shows the ids")
+            raise InputError(
+                f"tenant {self.tenant!r} has no fact {prefix!r} in `{self.name or self.store_path}`; `osmia-memory list` shows the ids"
+            )
         return fact
 
     def evidence_of(self, block: Block) -> "list[presenting.Line]":

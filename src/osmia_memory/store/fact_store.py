@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from osmia_memory.models import EngineProfile, Pattern
     from osmia_memory.store.importing import Imported
     from osmia_memory.store.rows import Row
+    from osmia_memory.store.surroundings import Surroundings
 
 
 class _AllOperations(Reading, Searching, Applying, Editing, Relating, Undoing, Checking, Ledger, Ledgered):
@@ -140,22 +141,34 @@ class FactStore(_AllOperations, Forgetting, Pruning):
                 session._connection, checked_tenant(tenant), label=None, recorded=True, retracted_after=retracted_after
             )
 
-    def import_rows(self, tenant: str, given: "Iterable[Row]", fold: Fold, *, recorded_at: datetime) -> "Imported":
+    def surroundings(self, tenant: str) -> "Surroundings":
+        """What bears on the tenant's facts without being a row."""
+        from osmia_memory.store import surroundings
+
+        with self._reading() as connection:
+            return surroundings.read(connection, checked_tenant(tenant))
+
+    def import_rows(
+        self, tenant: str, given: "Iterable[Row]", fold: Fold, *, recorded_at: datetime, around: "Surroundings | None" = None
+    ) -> "Imported":
         """Add the knowledge of these rows (`rows.parse`) to the tenant, in one transaction. `fold` makes witnesses a fact.
 
         Facts and runs get the ids of their content under this tenant. `recorded_at` also stands in for event times that a row lacks.
+        `around` comes with the rows into an empty store.
 
         Raises:
             RowError: a fact without owner, evidence for an unknown fact.
             InputError: a link whose ends are unknown.
             TenantError: a row of another tenant.
         """
-        from osmia_memory.store import importing
+        from osmia_memory.store import importing, surroundings
 
         with self.session(write=True) as session:
             incoming = importing.connect(tenant, given, at=recorded_at, known_runs=session.known_runs(tenant))
             known = session.state_for(tenant, incoming.facts)
             with session._writing() as connection:
+                if around is not None:
+                    surroundings.write(connection, checked_tenant(tenant), around)
                 return importing.store(connection, incoming, known, fold)
 
     def imported_statistics(self, tenant: str) -> "tuple[list[Pattern], list[EngineProfile]]":

@@ -29,6 +29,14 @@ _EDGES = {
     "created_at": "TIMESTAMP",
     "made_by": "VARCHAR",
 }
+PAIRS = {
+    "tenant_id": "VARCHAR",
+    "kind": "VARCHAR",
+    "one": "VARCHAR",
+    "other": "VARCHAR",
+    "said_by": "VARCHAR",
+    "recorded_at": "TIMESTAMP",
+}
 _MARKS = (*relations.SUMMED, "superseded_by", "valid_to")
 _ROUNDS = 4  # of following keys from fact to fact: "a" shares one with "b", "b" with "c"
 
@@ -124,15 +132,7 @@ def add_pairs(
         for row in connection.execute("SELECT one, other FROM pairs WHERE tenant_id = ? AND kind = ?", [tenant, kind]).fetchall()
     }
     new = sorted({(min(p), max(p)) for p in pairs} - {(min(p), max(p)) for p in there if len(p) == 2})
-    columns = {
-        "tenant_id": "VARCHAR",
-        "kind": "VARCHAR",
-        "one": "VARCHAR",
-        "other": "VARCHAR",
-        "said_by": "VARCHAR",
-        "recorded_at": "TIMESTAMP",
-    }
-    insert(connection, "pairs", columns, [(tenant, kind, one, other, said_by, at) for one, other in new])
+    insert(connection, "pairs", PAIRS, [(tenant, kind, one, other, said_by, at) for one, other in new])
     return new
 
 
