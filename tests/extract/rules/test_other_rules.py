@@ -249,3 +249,10 @@ def test_a_correction_of_the_task_at_hand_waits_for_a_second_one_or_is_left_out(
     assert tags("don't use `TempDir`, use `ShopDir`") == [()]
     assert tags("don't modify `send_mail`") == [("corroborate",)]
     assert tags("don't use `--fast` in those tests") == []
+
+
+def test_of_two_runs_of_tests_in_a_line_neither_is_called_slow() -> None:
+    """The second one, with the race detector, took the time."""
+    output = "ok  \texample.org/shop\t1.2s\nok  \texample.org/shop\t75.0s"
+    assert found(cost.slow, Tape().sh("go test ./... && go test -race ./...", output)) == []
+    assert found(cost.slow, Tape().sh("go test -race ./...", output)) != []

@@ -95,8 +95,8 @@ def slow(view: View) -> Iterator[Finding]:
         command = view.located(
             step, view.relative(commands.typed(step.main, 4) if step.purpose == "test" else commands.short(step.main, 90))
         )
-        if command in told or (step.purpose == "test" and len(commands.targets(step.main)) > 1):
-            continue  # of several targets nobody knows which one took the time
+        if command in told or (step.purpose == "test" and (len(commands.targets(step.main)) > 1 or _tests_twice(step))):
+            continue  # of several targets or runs nobody knows which one took the time
         if step.timed_out:
             told.add(command)
             limit = step.main.timeout_s or next((r.duration_s for r in step.results if r.duration_s), None)
@@ -121,6 +121,11 @@ def slow(view: View) -> Iterator[Finding]:
                 anchors=_file_of(view, step),
                 tags=("standing",) if step.purpose == "test" and not _file_of(view, step) else (),
             )
+
+
+def _tests_twice(step: Step) -> bool:
+    """`go test ./... && go test -race ./...`."""
+    return sum(commands.purpose(c) == "test" for c in parse(step.line)) > 1
 
 
 def _seconds(step: Step) -> float:
@@ -189,6 +194,6 @@ def measured(view: View) -> Iterator[Finding]:
 
 RULES = (
     Rule("flood", 1, 0.8, 0.01, "the size of the output was seen", flood),
-    Rule("slow", 2, 0.7, 0.02, "timings depend on the machine", slow),
+    Rule("slow", 3, 0.7, 0.02, "timings depend on the machine", slow),
     Rule("measured", 1, 0.65, 0.02, "one measurement", measured),
 )
