@@ -146,3 +146,9 @@ def test_a_check_that_failed_in_front_of_a_pipe_is_not_told() -> None:
     refused = "mise ERROR error parsing config file: ~/shop/mise.toml\nmise ERROR Config files are not trusted."
     assert found(how_to_test.check_command, Tape().sh("mise run lint 2>&1 | tail -5", refused)) == []
     assert found(how_to_test.check_command, Tape().sh("mise run lint 2>&1 | tail -5", "[lint] Finished in 3 s")) != []
+
+
+def test_a_cache_in_a_temporary_folder_is_no_part_of_the_command() -> None:
+    """The sandbox of that run wanted it; a setting of the tests' own stays."""
+    tape = Tape().sh("GOCACHE=/tmp/go-cache SHOP_DB=:memory: go test ./...", "ok  \texample.org/shop\t0.1s")
+    assert found(how_to_test.test_command, tape) == ["`SHOP_DB=:memory: go test ./...` runs the whole test suite."]

@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from osmia_memory.extract import commands
 from osmia_memory.extract.commands import is_test_file
@@ -18,6 +19,7 @@ def test_command(view: View) -> Iterator[Finding]:
     """The command that ran this repository's tests: for the whole suite if the run did that, else for a part."""
     done: set[str] = set()
     for run in sorted(view.test_runs, key=lambda r: (not r.is_whole, -r.at)):
+        run = run._replace(main=_without_scratch(run.main))
         step, main, v = run
         key = _placed(view, step, commands.runner_key(main))
         if key in done or v.failed >= (v.ran or 0) or switches(main) or (not run.is_whole and _is_everybodys(view, step, main)):
@@ -31,6 +33,14 @@ def test_command(view: View) -> Iterator[Finding]:
             tags=("standing",),
             strength=0.05 if v.passed else 0.0,
         )
+
+
+_SCRATCH = re.compile(r"(?:\w*CACHE\w*|TMPDIR|TEMP|TMP|HOME|XDG_\w+)=[\"']?(?:(?:/private)?/(?:tmp|var)/|\$)")
+
+
+def _without_scratch(main: Simple) -> Simple:
+    """Without caches and homes that a run put below a temporary folder: its sandbox wanted them, not the tests."""
+    return replace(main, env=tuple(e for e in main.env if not _SCRATCH.match(e)))
 
 
 def _is_everybodys(view: View, step: Step, main: Simple) -> bool:
@@ -249,7 +259,7 @@ def share_a_name(path: str, target: str) -> bool:
 
 
 RULES = (
-    Rule("test_command", 2, 0.8, 0.01, "the runner's own summary was seen", test_command),
+    Rule("test_command", 3, 0.8, 0.01, "the runner's own summary was seen", test_command),
     Rule("check_command", 3, 0.75, 0.01, "the tool's own summary was seen", check_command),
     Rule("tests_of_file", 3, 0.7, 0.01, "a passing run after the edit; the link by name may be partial", tests_of_file),
 )
