@@ -10,11 +10,14 @@ benchmarks/results/pairs.json and the table of docs/benchmarks.md.
 
 import argparse
 import json
+import platform
 import re
+import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,13 +25,14 @@ from osmia_memory.budget import Budget
 from osmia_memory.extract.wire import NominationsV1, PairV1
 from osmia_memory.llm import Request
 from osmia_memory.memory import Memory
+from osmia_memory.models import Edge, Fact
 from osmia_memory.testing import ScriptedCompleter, ScriptedReply
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS = ROOT / "benchmarks" / "pairs"
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 START, END = "<!-- pairs: benchmarks/measure_pairs.py -->", "<!-- end of pairs -->"
-ARMS = ("rules", "always_yes")
+RESULTS = ROOT / "benchmarks" / "results" / "pairs.json"
 
 
 class Judged(NamedTuple):
@@ -61,29 +65,46 @@ def everything(request: Request) -> ScriptedReply:
     return ScriptedReply(NominationsV1(pairs=pairs).model_dump_json())
 
 
-def judge(pairs: Sequence[dict[str, Any]], arm: str) -> list[Judged]:
-    """What the memory makes of each pair."""
-    found = []
+class Outcome(NamedTuple):
+    """What became of a set of pairs in each arm, and whether one `undo` led back from the second arm to the first, byte for byte."""
+
+    arms: dict[str, list[Judged]]
+    undone_exactly: bool
+
+
+def judge(pairs: Sequence[dict[str, Any]]) -> Outcome:
+    """What the memory makes of each pair by rules, and then with a model that says yes to everything."""
     with tempfile.TemporaryDirectory() as folder:
         memory = Memory(Path(folder) / "pairs.duckdb", "ticketing", clock=lambda: NOW)
         lines = [json.dumps(r) for n, pair in enumerate(pairs) for r in rows_of(pair, f"pairs/r{n}")]
         report = memory.import_rows("\n".join(lines).encode(), name="pairs")
         assert not report.rejected, report.rejected[:3]
-        if arm == "always_yes":
-            memory.nominate(ScriptedCompleter(everything), Budget())
-        for n, pair in enumerate(pairs):
-            found.append(Judged(pair, pair["relation"], _outcome(memory, pair, f"pairs/r{n}")))
-    return found
+        arms = {"rules": outcomes(memory, pairs)}
+        before = list(memory.export_rows())
+        named = memory.nominate(ScriptedCompleter(everything), Budget()).pairs
+        arms["always_yes"] = outcomes(memory, pairs)
+        if named:
+            memory.undo()
+        return Outcome(arms, list(memory.export_rows()) == before)
 
 
-def _outcome(memory: Memory, pair: dict[str, Any], repo: str) -> str:
-    held = memory.store.facts(memory.tenant, [("repo", repo)], include_superseded=True)
+def outcomes(memory: Memory, pairs: Sequence[dict[str, Any]]) -> list[Judged]:
+    """Each pair as the store has it now."""
+    with memory.store.session() as session:
+        held: dict[str, list[Fact]] = {}
+        for fact in session.facts(memory.tenant, include_superseded=True):
+            held.setdefault(fact.owner, []).append(fact)
+        edges = [e for e in session.edges(memory.tenant) if e.relation != "relates_to"]
+    by_end = {end: edge for edge in edges for end in (edge.from_id, edge.to_id)}
+    return [Judged(pair, pair["relation"], _outcome(pair, held[f"pairs/r{n}"], by_end)) for n, pair in enumerate(pairs)]
+
+
+def _outcome(pair: dict[str, Any], held: Sequence[Fact], edges: Mapping[str, Edge]) -> str:
     if len(held) == 1:
         return "same"
-    edges = [e for e in memory.store.edges(memory.tenant, [f.fact_id for f in held]) if e.relation != "relates_to"]
-    if not edges:
+    edge = next((edges[f.fact_id] for f in held if f.fact_id in edges), None)
+    if edge is None:
         return "unrelated"
-    edge = edges[0]
     if "same statement" in edge.reason:
         return "same"
     if edge.relation == "contradicts":
@@ -177,18 +198,35 @@ def main() -> None:
         sets["gold edges"] = gold_pairs(given.gold)
     report: dict[str, Any] = {}
     for name, pairs in sets.items():
-        for arm in ARMS:
-            judged = judge(pairs, arm)
-            report.setdefault(name, {})[arm] = figures(judged)
-            for j in judged if given.show and arm == ARMS[-1] else ():
-                if j.got != _expected(j.label):
-                    print(f"{j.pair['id']} {j.label} -> {j.got}\n    {j.pair['a']['content']}\n    {j.pair['b']['content']}")
+        outcome = judge(pairs)
+        report[name] = {arm: figures(judged) for arm, judged in outcome.arms.items()}
+        report[name]["always_yes"]["undone_exactly"] = outcome.undone_exactly
+        for j in outcome.arms["always_yes"] if given.show else ():
+            if j.got != _expected(j.label):
+                print(f"{j.pair['id']} {j.label} -> {j.got}\n    {j.pair['a']['content']}\n    {j.pair['b']['content']}")
     print("\n".join(table(report)))
     if given.write:
-        (ROOT / "benchmarks" / "results" / "pairs.json").write_text(json.dumps(report, indent=1) + "\n")
+        RESULTS.write_text(json.dumps({"sets": report, "stamp": stamp()}, indent=1) + "\n", encoding="utf-8")
         path = ROOT / "docs" / "benchmarks.md"
-        text = path.read_text()
-        path.write_text(f"{text.split(START)[0]}{START}\n\n" + "\n".join(table(report)) + f"\n\n{END}{text.split(END)[1]}")
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            f"{text.split(START)[0]}{START}\n\n" + "\n".join(table(report)) + f"\n\n{END}{text.split(END)[1]}", encoding="utf-8"
+        )
+
+
+def stamp() -> dict[str, Any]:
+    """What the figures were measured with."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    return {
+        "git": git("rev-parse", "--short", "HEAD"),
+        "changed": bool(git("status", "--porcelain", "--", "src", "benchmarks/pairs")),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("osmia-memory", "duckdb")},
+        "seeds": "none: nothing is drawn",
+    }
 
 
 if __name__ == "__main__":

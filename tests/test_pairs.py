@@ -43,16 +43,30 @@ def test_there_are_enough_pairs_of_every_kind() -> None:
     assert all(p.get("closeness") in ("exact", "light", "paraphrase") for p in pairs if p["relation"] == "same")
 
 
+@pytest.fixture(scope="module")
+def judged(bench: ModuleType) -> dict[str, Any]:
+    """File -> what became of its pairs."""
+    return {path.stem: bench.judge(pairs_of(path)) for path in FILES}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", FILES, ids=[p.stem for p in FILES])
 @pytest.mark.parametrize("arm", ["rules", "always_yes"])
-def test_failures_1_and_18_pairs_are_not_merged_or_invalidated_wrongly(path: Path, arm: str, bench: ModuleType) -> None:
-    """By rules, and with a model that says yes to everything: at most 1 % of each; no exact duplicate is missed; much is found."""
-    found = bench.figures(bench.judge(pairs_of(path), arm))
+def test_failures_1_and_18_pairs_are_not_merged_or_invalidated_wrongly(arm: str, judged: dict[str, Any], bench: ModuleType) -> None:
+    """By rules, and with a model that says yes to everything: at most 1 % of each; no exact duplicate is missed."""
+    found = bench.figures([j for outcome in judged.values() for j in outcome.arms[arm]])
+    assert found["pairs"] >= 800
     assert found["wrong_merges"] <= 0.01 * found["pairs"], found["wrong"]
     assert found["wrong_invalidations"] <= 0.01 * found["pairs"], found["wrong"]
     assert found["missed"]["exact"] == 0
-    assert found["relations"]["supersedes"]["recall"] >= 0.4  # the good input: what is to be superseded is, though by far not all of it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [p.stem for p in FILES])
+def test_failure_1_the_good_input_is_found_and_undone(name: str, judged: dict[str, Any], bench: ModuleType) -> None:
+    """Much of what is to be superseded is, with a model more than by rules; one undo leads back to the same bytes."""
+    by_rules, with_model = (bench.figures(judged[name].arms[arm])["relations"]["supersedes"]["recall"] for arm in ("rules", "always_yes"))
+    assert with_model > by_rules >= 0.4
+    assert judged[name].undone_exactly
 
 
 def test_no_code_names_a_relation_of_the_supersession_set() -> None:

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ from osmia_memory.budget import Budget
 from osmia_memory.extract.wire import NominationsV1, PairV1
 from osmia_memory.memory import Memory
 from osmia_memory.testing import ScriptedCompleter, ScriptedReply, a_fact
-from tests.product import REPO, a_memory, osmia
+from tests.product import NOW, REPO, a_memory, osmia
 from tests.test_over_time import current, exported, row, told
 
 ROOT = Path(__file__).parents[1]
@@ -80,6 +81,12 @@ def test_what_was_spent_is_in_the_ledger_and_a_cap_holds(memory: Memory) -> None
         ("The broker listens on port 1.", "The metrics server listens on port 2.", False),
         ("`bin/serve` of the broker is started with `--tls`.", "`bin/serve` of the broker is not started with `--tls`.", True),
         ("The export job keeps its rows for 30 days.", "The export job has its rows for 60 days.", True),
+        ("`bin/seed` needs `psql` in the path.", "`bin/seed` no longer needs `psql`.", True),
+        ("The fixtures are loaded from `db/fix.yml`.", "`db/fix.yml` was moved to `tests/fix.yml`.", True),
+        ("`bin/seed` needs `psql`.", "`bin/seed` no longer needs `jq`.", False),
+        ("`bin/seed` needs `psql`.", "`bin/seed` no longer needs `psql` with `--dry-run`.", False),
+        ("`old.py` has a bug in `parse()`.", "`old.py` was renamed to `new.py`.", False),
+        ("The old client sends XML.", "The new client no longer sends XML.", False),
         ("`parse()` raises `ValueError`.", "`parse()` raises `OverflowError`.", False),
         ("`ci.yml` caches `~/.npm`.", "`ci.yml` caches `~/.cargo`.", False),
         ("`bin/dev` opens port 3000.", "`bin/dev` opens port 3001.", False),
@@ -90,8 +97,8 @@ def test_what_was_spent_is_in_the_ledger_and_a_cap_holds(memory: Memory) -> None
     ],
 )
 def test_code_chooses_what_may_be_named(a: str, b: str, may: bool) -> None:
-    """The same subject in the same circumstances, and one thing that differs."""
-    one, other = a_fact(a, source="import"), a_fact(b, source="import")
+    """The same subject in the same circumstances, and one thing that differs, or the end of what the other says."""
+    one, other = (a_fact(text, source="import", last_seen=at) for text, at in ((a, NOW - timedelta(days=9)), (b, NOW)))
     assert (nominating.may_disagree(one, other) or nominating.relations.disagreement(one, other) is not None) is may
 
 

@@ -100,8 +100,18 @@ SAME = [
     ("It doesn't build on Windows", "It doesn’t build on Windows"),
     ("Run tests with pytest in the repository root", "Tests run with pytest in the repository's root"),
     ("The cache is cleared between tests", "Caches are cleared between tests"),
+    ("After a rebase, `bin/relock` has to be run.", "`bin/relock` has to be run after a rebase."),
+    ("Fixtures are loaded from `tests/data` by name.", "Fixtures are loaded by name from `tests/data`."),
+    ("The report isn't sorted", "The report is not sorted"),
+    ("Uploads end after 30s", "Uploads end after 30 s"),
+    ("`bin/sync` stops if the lock file exists", "`bin/sync` stops when the lock file exists"),
 ]
 DIFFERENT = [
+    ("After `make all`, run `make docs`.", "Run `make all` after `make docs`."),
+    ("If `A` is set, `B` is ignored.", "If `B` is set, `A` is ignored."),
+    ("In `a.py`, `f` calls `g`.", "In `a.py`, `g` calls `f`."),
+    ("The size of the cache is logged by the worker", "The cache of the worker is logged by the size"),
+    ("Uploads end after 30s", "Uploads end after 30min"),
     ("Do cache the result", "Do not cache the result"),
     ("The server answers 401 without a token", "The server answers 403 without a token"),
     ("The build needs protoc v1.2", "The build needs protoc v1.3"),

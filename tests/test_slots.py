@@ -51,6 +51,8 @@ def test_another_value_of_the_same_thing(a: str, b: str, values: tuple[str, str]
         ("The index of `users` is on `email`.", "The index of `users` is on `created_at`."),
         ("`Order.total` is stored in cents.", "`Order.total` is stored in `orders.total`."),
         ("The suite is green on Node 18.", "The suite is green on Node 20."),
+        ("`parse` returns an error.", "`parse` returns an error code."),
+        ("The stock service publishes to the topic `stock.v1`.", "The stock service publishes to the topic `stock.v2`."),
         ("The image is built from `Dockerfile`.", "The image is scanned by `trivy`."),
         ("The parser of `geo` is recursive.", "The parser of `geo` is generated."),
         ("The dev server is slow.", "The dev server is single-threaded."),

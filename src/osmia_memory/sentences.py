@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from osmia_memory.similarity import stem
+from osmia_memory.similarity import stem, unglued
 
 CODE = re.compile(r"\S*[/_.\\:=@#<>*$+-]\S*|\w*[a-z][A-Z]\w*|\S*\d\S*")
 COPULA = frozenset("is are was were equals becomes became remains".split())
@@ -124,7 +124,9 @@ _CONDITION = re.compile(
     re.I,
 )
 
+_WHEN = re.compile(r"^when(?:ever)?\b")
+
 
 def conditions(content: str) -> frozenset[str]:
     """The circumstances that a sentence names, folded."""
-    return frozenset(m[0].lower().replace("`", "") for m in _CONDITION.finditer(content))
+    return frozenset(_WHEN.sub("if", m[0].lower()).replace("`", "").rstrip(".,;:") for m in _CONDITION.finditer(unglued(content)))

@@ -229,7 +229,7 @@ def plain_form(text: str) -> str:
 
 # --- same statement ---------------------------------------------------------------------------------------------------
 
-SAME_STATEMENT_OVERLAP = 0.75  # of the words, and of their order; a word replaced by another makes another statement
+SAME_STATEMENT_OVERLAP = 0.75  # of the words, in their order; a word replaced by another makes another statement
 
 # Words that may come and go without another meaning; of the stop words above, "up", "even" or "off" may not.
 _LIGHT_WORDS = frozenset(
@@ -243,6 +243,11 @@ _NEGATIONS = frozenset(
     """.split()
 )
 _EXACT = re.compile(r"[A-Za-z]*\d[\w.,:-]*|\S*[/_\\.=:@#<>*$+-]\S*|\w*[a-z][A-Z]\w*|[A-Z]{2,}\w*")
+_CAPITAL_NAME = re.compile(r"`[A-Z]\w*`")  # `Load` is another function than `load`
+_CONTRACTED = dict.fromkeys("dont doesnt didnt wont isnt arent wasnt werent hasnt havent shouldnt mustnt couldnt wouldnt".split(), "not")
+_CONTRACTED |= {"cant": "cannot", "when": "if", "whenever": "if"}  # one form for what says the same
+_GLUED_UNIT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(KB|kB|MB|GB|TB|ms|s|min|h)\b")
+_CLAUSE_STARTS = frozenset("after before if in on with without for under at during while until inside outside by from".split())
 _EDGES = " \t`'\"()[]{},.;:!?“”‘’…"
 
 
@@ -250,31 +255,60 @@ def same_statement(a: str, b: str) -> bool:
     """Whether two sentences say the same in nearly the same words.
 
     Negation, numbers, versions, paths, flags and identifiers have to be equal and in the same order. Of the other words (their stems, articles
-    and the like aside) one sentence may have a few more than the other, but none that stands for another.
+    and the like aside) one sentence may have a few more than the other, but none that stands for another. A clause or circumstance may stand
+    in front or at the end.
     """
     exact_a, words_a = statement_parts(a)
     exact_b, words_b = statement_parts(b)
-    if exact_a != exact_b:
-        return False
     short, long = sorted((words_a, words_b), key=len)
-    if Counter(short) - Counter(long) or len(short) < SAME_STATEMENT_OVERLAP * len(long):
+    if exact_a != exact_b or Counter(short) - Counter(long) or len(short) < SAME_STATEMENT_OVERLAP * len(long):
+        return _moves_a_clause(a, b)
+    turned = [*short[1::-1], *short[2:]]  # "run the tests", "tests run"
+    return any(_common_in_order(order, long) == len(short) for order in (short, turned)) or _moves_a_clause(a, b)
+
+
+def unglued(text: str) -> str:
+    """The text with "5MB" written "5 MB"."""
+    return _GLUED_UNIT.sub(r"\1 \2", text)
+
+
+def _moves_a_clause(a: str, b: str) -> bool:
+    """Whether two sentences differ in the place of a clause or circumstance: "after a pull, run x", "run x after a pull"."""
+    one, other = ([word for _, word in _parts(text)] for text in (a, b))
+    start = next((n for n, (x, y) in enumerate(zip(one, other, strict=False)) if x != y), 0)
+    one, other = one[start:], other[start:]
+    if len(one) != len(other):
         return False
-    return _common_in_order(short, long) >= SAME_STATEMENT_OVERLAP * len(short)
+    for at in range(1, len(one)):
+        if one[at:] + one[:at] == other:
+            opens = [chunk[0] in _CLAUSE_STARTS for chunk in (one[:at], one[at:])]
+            return all(opens) if start else any(opens)
+    return False
 
 
 def statement_parts(text: str) -> tuple[list[str], list[str]]:
     """(negations, numbers, paths and names as they stand; stems of the other words), both in order."""
-    exact, words = [], []
-    for raw in text.split():
+    found = list(_parts(text))
+    return [word for is_exact, word in found if is_exact], [word for is_exact, word in found if not is_exact]
+
+
+def bag(text: str) -> str:
+    """The words of a text in sorted order and lower case: equal for texts of equal `plain_form`, and for those that move a clause."""
+    return " ".join(sorted(word.casefold() for _, word in _parts(plain_form(text))))
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    """(whether it has to be equal, the word)."""
+    for raw in unglued(text).split():
         word = raw.strip(_EDGES)
         plain = word.lower().replace("'", "").replace("’", "")
+        plain = _CONTRACTED.get(plain, plain)
         if plain in _NEGATIONS:
-            exact.append(plain)
-        elif word and _EXACT.fullmatch(word):
-            exact.append(word)
+            yield True, plain
+        elif word and (_EXACT.fullmatch(word) or _CAPITAL_NAME.fullmatch(raw.strip(",.;:"))):
+            yield True, word
         elif plain and plain not in _LIGHT_WORDS:
-            words.append(stem(plain))
-    return exact, words
+            yield False, stem(plain)
 
 
 def _common_in_order(a: list[str], b: list[str]) -> int:

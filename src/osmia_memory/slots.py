@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from osmia_memory.models import Claim, Fact
 from osmia_memory.sentences import CLAUSES, CODE, COPULA, conditions, stance, words
-from osmia_memory.similarity import STOP_WORDS, plain_form, statement_parts, stem
+from osmia_memory.similarity import STOP_WORDS, bag, statement_parts, stem
 
 # Verbs and participles after which one more value takes nothing from the other; by stem.
 _SEVERAL = frozenset(
@@ -47,6 +47,7 @@ _PREPOSITIONS = frozenset("in at on to as from with under by of for into".split(
 _ARTICLES = frozenset("the its their our".split())
 _INDEFINITE = frozenset(("a", "an"))
 _ONE_VALUE = frozenset("returns takes lasts costs equals defaults listens".split())  # verbs with one object
+_POINTING = frozenset("points defaults resolves maps belongs refers corresponds expands evaluates amounts".split())
 _CONDITIONS = frozenset(
     "when if unless while with without under on in for before after during only except because since until via locally whenever where outside inside "
     "through but and or than".split()
@@ -112,6 +113,8 @@ def _leads_to_value(low: Sequence[str], at: int) -> bool:
         return before not in _OF_SEVERAL
     if word in _PREPOSITIONS and (before.endswith(("ed", "en", "s", "t", "rn")) or low[at - 2 : at - 1] == ["is"]):
         follows_copula = at >= 2 and low[at - 2] in COPULA
+        if word == "to" and before.endswith("s") and before not in COPULA | _POINTING:
+            return False  # "publishes to", "writes to": there may be others
         is_finite = before.endswith("s") and not before.endswith("ss") and before not in COPULA and at >= 2
         is_participle = at >= 2 and before.endswith(("ed", "en")) and low[at - 2] not in _PREPOSITIONS
         return (follows_copula or is_finite or is_participle) and stem(before) not in _SEVERAL and before not in _OF_SEVERAL
@@ -152,6 +155,9 @@ def _are_alike(frame: Sequence[str], values: Values, a: str, b: str) -> bool:
     kinds = {_kind(values.one.split()), _kind(values.other.split())}
     if quoted or "word" not in kinds:
         return True
+    one, other = (set(value.lower().split()) for value in values)
+    if one <= other or other <= one:
+        return False  # the same in more words
     if frame[-1] in _PREPOSITIONS:
         return "code" not in kinds  # stored in cents, stored in `a.b`: another place
     if any(w in _PREPOSITIONS for value in values for w in value.lower().split()):
@@ -235,7 +241,7 @@ def _keys(fact: Fact) -> Iterator[str]:
     turned = stance(fact.content)
     if turned is not None:
         yield "stance\x1f" + turned.core
-    yield "plain\x1f" + plain_form(fact.content).casefold()
+    yield "plain\x1f" + bag(fact.content)
     exact, plain = statement_parts(fact.content)
     if plain:
         yield "\x1f".join(("first", *exact, plain[0]))
@@ -253,9 +259,7 @@ _LIGHT_VERBS = frozenset(
     sit sits now moved move switched switch raised lowered currently longer anymore instead
     """.split()
 )
-_SELECTORS = frozenset(
-    "first second third last next previous other each every new old own".split()
-)  # which of several: part of the subject
+SELECTORS = frozenset("first second third last next previous other each every new old own".split())  # which of several: part of the subject
 
 
 def differ_in_one_thing(a: str, b: str) -> bool:
@@ -279,13 +283,13 @@ def differ_in_one_thing(a: str, b: str) -> bool:
         return not only_a and not only_b and not low & CLAUSES
     if not len(only_a) == len(only_b) == 1 or _kind(only_a) != _kind(only_b) or _kind(only_a) is None:
         return False
-    verbs = _verbs_of_several(words(a)) | _verbs_of_several(words(b))
+    verbs = verbs_of_several(words(a)) | verbs_of_several(words(b))
     if verbs - _LIGHT_VERBS if _kind(only_a) == "number" else verbs:
         return False  # two names may stand side by side after "needs"; two numbers hardly
     return _ends_with(words(a), only_a[0]) and _ends_with(words(b), only_b[0])
 
 
-def _verbs_of_several(tokens: Sequence[str]) -> set[str]:
+def verbs_of_several(tokens: Sequence[str]) -> set[str]:
     """Stems of the verbs after which several values may stand; "the export job" holds none."""
     low = ["", *(t.lower() for t in tokens)]
     return {stem(w) for before, w in pairwise(low) if before not in _ARTICLES | _INDEFINITE} & _SEVERAL
@@ -318,4 +322,4 @@ def about(content: str) -> tuple[str, ...]:
 
 
 def _subject_words(plain: Sequence[str]) -> frozenset[str]:
-    return frozenset(w for w in plain if w in _SELECTORS or (w not in _LIGHT_VERBS and w not in STOP_WORDS))
+    return frozenset(w for w in plain if w in SELECTORS or (w not in _LIGHT_VERBS and w not in STOP_WORDS))
